@@ -70,7 +70,8 @@ bench-compare: ## Compare the last `make bench` with the committed one
 
 OVERLOAD ?=
 bench-overload: ## Measure an overloaded server; write docs/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
-	lab/run-overload $(OVERLOAD)
+	go -C lab build -o $(BIN)/overload ./cmd/overload
+	cd lab && taskset -c 1 $(BIN)/overload $(OVERLOAD)
 
 bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 40 minutes)
 	go -C lab run ./cmd/versus -old $(abspath $(OLD)) -new $(abspath $(NEW))
@@ -109,9 +110,8 @@ soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffe
 
 PARTS ?=
 SCALE ?=
-OLD ?=
 scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
-	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
+	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small)
 
 clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md, docs/scale.md and docs/accuracy.md (10 minutes)
 	go -C lab test ./clusters -run '^TestStudies$$' -timeout 1h -update

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oauth-server/lab/load"
-	"oauth-server/lab/machine"
 	"oauth-server/lab/servers"
 )
 
@@ -86,44 +85,38 @@ func BenchmarkAbuse(b *testing.B) {
 
 // attack is what others send meanwhile.
 type attack struct {
-	name   string
-	stream *load.Stream // nil: nothing
+	name    string
+	streams []load.Stream
 }
 
 func attacks(s *servers.Server, rate float64) []attack {
 	greedyRequest := s.Request(greedy, s.Secrets[greedy], form)
 	return []attack{
-		{"none", nil},
-		{"over-limit", &load.Stream{Rate: rate, Connections: crowd, Request: func(int) []byte { return greedyRequest }}},
-		{"wrong-secrets", &load.Stream{Rate: rate, Connections: crowd, From: elsewhere, Request: func(n int) []byte {
+		{name: "none"},
+		{"over-limit", []load.Stream{servers.Requests(rate, crowd, func(int) []byte { return greedyRequest })}},
+		{"wrong-secrets", []load.Stream{servers.Requests(rate, crowd, func(n int) []byte {
 			return s.Request(nameOf(n), fmt.Sprintf("%043d", n), form)
-		}}},
-		{"sign-ins", &load.Stream{Rate: signIns, Connections: crowd, From: elsewhere, Request: func(n int) []byte {
+		}, elsewhere)}},
+		{"sign-ins", []load.Stream{servers.Requests(signIns, crowd, func(n int) []byte {
 			return s.Request("login", s.Secrets["login"], fmt.Sprintf("grant_type=password&username=%s&password=wrong-%d", nameOfUser(n), n))
-		}}},
+		}, elsewhere)}},
 	}
 }
 
 func (a *attack) measure(b *testing.B, s *servers.Server, rate float64) {
 	b.Helper()
-	streams := []load.Stream{{Rate: rate, Connections: 2 * good, Request: func(n int) []byte {
-		return s.Request(nameOf(n), s.Secrets[nameOf(n)], form)
-	}}}
-	if a.stream != nil {
-		streams = append(streams, *a.stream)
-	}
-	const lasts = 5 * time.Second
-	results := send(b, s, time.Second, lasts, streams...)
+	good := servers.Requests(rate, 2*good, func(n int) []byte { return s.Request(nameOf(n), s.Secrets[nameOf(n)], form) })
+	results := servers.Send(b, s, time.Second, 5*time.Second, append([]load.Stream{good}, a.streams...)...)
 	r := results[0]
 	b.ReportMetric(100*r.Succeeded(inTime), "good-%")
-	b.ReportMetric(float64(r.Percentile(50).Microseconds()), "good-p50-µs")
-	b.ReportMetric(float64(r.Percentile(99).Microseconds()), "good-p99-µs")
+	b.ReportMetric(float64(load.Percentile(r.Took, 50).Microseconds()), "good-p50-µs")
+	b.ReportMetric(float64(load.Percentile(r.Took, 99).Microseconds()), "good-p99-µs")
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(100*r.Stalled.Seconds()/lasts.Seconds(), "stalled-%")
+	b.ReportMetric(100*r.Stalled, "stalled-%")
 	b.Logf("good %v, others %s", r.Statuses, statuses(results[1:]))
 }
 
-func statuses(results []load.Result) string {
+func statuses(results []load.Figures) string {
 	var all []string
 	for _, r := range results {
 		all = append(all, fmt.Sprintf("%v of %d", r.Statuses, len(r.Took)))
@@ -134,33 +127,21 @@ func statuses(results []load.Result) string {
 // start starts our server with the clients and a user.
 func start(b *testing.B, config string) *servers.Server {
 	b.Helper()
-	own := []string{"client_credentials"}
-	all := []servers.Registration{{Name: greedy, Grants: own}, {Name: "login", Grants: []string{"password"}}, {Name: user, Password: password}}
+	own := []string{"--grant=client_credentials"}
+	all := []servers.Registration{{Name: greedy, Flags: own}, {Name: "login", Flags: []string{"--grant=password"}}, {Name: user, Password: password}}
 	for n := range good {
-		all = append(all, servers.Registration{Name: nameOf(n), Grants: own})
+		all = append(all, servers.Registration{Name: nameOf(n), Flags: own})
 	}
-	return servers.Ours(b, config, all...)
+	return servers.Start(b, config, all...)
 }
 
 // capacity returns how many tokens the server issues in a second.
 func capacity(b *testing.B, s *servers.Server) float64 {
 	b.Helper()
 	request := s.Request(greedy, s.Secrets[greedy], form)
-	stream := load.Stream{Connections: 64, Request: func(int) []byte { return request }}
-	r := send(b, s, time.Second, 2*time.Second, stream)[0]
+	r := servers.Send(b, s, time.Second, 2*time.Second, servers.Requests(0, 64, func(int) []byte { return request }))[0]
 	if r.Statuses[http.StatusOK] != len(r.Took) {
 		b.Fatalf("answers %v", r.Statuses)
 	}
 	return r.Rate
-}
-
-func send(b *testing.B, s *servers.Server, warm, d time.Duration, streams ...load.Stream) []load.Result {
-	b.Helper()
-	results, err := load.Run(b.Context(), load.Options{
-		Address: s.Address, Core: machine.GeneratorCore, Warm: warm, For: d, Seed: 1,
-	}, streams...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return results
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oauth-server/lab/limiters"
-	"oauth-server/lab/machine"
+	"oauth-server/lab/process"
 )
 
 // startRedis returns the address of a Redis that runs as long as the test.
@@ -19,7 +19,7 @@ func startRedis(tb testing.TB) (address string) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") != "true" {
 		tb.Skip(err)
 	}
-	p, address, err := machine.Redis(tb.Context(), machine.AnyCore, tb.TempDir())
+	p, address, err := process.Redis(tb.Context(), tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oauth-server/lab/load"
-	"oauth-server/lab/machine"
+	"oauth-server/lab/process"
 	"oauth-server/lab/servers"
 )
 
@@ -32,14 +32,14 @@ func scenes() []scene {
 	before := func(config string) func(tb testing.TB) (asked, watched *servers.Server) {
 		return func(tb testing.TB) (asked, watched *servers.Server) {
 			tb.Helper()
-			g := servers.Gateway(tb, servers.Peer(tb, "fixed"), config)
+			g := servers.StartGateway(tb, servers.StartPeer(tb, "fixed"), config)
 			return g, g
 		}
 	}
 	return []scene{
 		{"direct", http.StatusOK, func(tb testing.TB) (asked, watched *servers.Server) {
 			tb.Helper()
-			s := servers.Peer(tb, "fixed")
+			s := servers.StartPeer(tb, "fixed")
 			return s, s
 		}},
 		{"gateway", http.StatusOK, before(ample)},
@@ -72,18 +72,18 @@ func BenchmarkGateway(b *testing.B) {
 			asked, watched := s.start(b)
 			send(b, asked, 32, 0, time.Second) // warm; and what a tight limit admits
 			for b.Loop() {
-				began := watched.Processor(b)
+				began := servers.Processor(b, watched)
 				r := send(b, asked, 32, 0, 3*time.Second)
-				used := watched.Processor(b) - began
+				used := servers.Processor(b, watched) - began
 				at := send(b, asked, 32, rate, 3*time.Second)
 				if r.Statuses[s.want] != len(r.Took) || at.Statuses[s.want] != len(at.Took) {
 					b.Fatalf("answers by status: %v, %v, want %d", r.Statuses, at.Statuses, s.want)
 				}
 				b.ReportMetric(r.Rate, "req/s")
 				b.ReportMetric(float64(used.Nanoseconds())/1000/float64(len(r.Took)), "cpu-µs/req")
-				b.ReportMetric(float64(at.Percentile(50).Microseconds()), "p50-µs")
-				b.ReportMetric(float64(at.Percentile(99).Microseconds()), "p99-µs")
-				b.ReportMetric(100*at.Stalled.Seconds()/3, "stalled-%")
+				b.ReportMetric(float64(load.Percentile(at.Took, 50).Microseconds()), "p50-µs")
+				b.ReportMetric(float64(load.Percentile(at.Took, 99).Microseconds()), "p99-µs")
+				b.ReportMetric(100*at.Stalled, "stalled-%")
 				b.ReportMetric(0, "ns/op")
 			}
 		})
@@ -95,7 +95,7 @@ func BenchmarkGateway(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	const many = 1_000_000
 	for b.Loop() {
-		g := servers.Gateway(b, servers.Peer(b, "fixed"), ample)
+		g := servers.StartGateway(b, servers.StartPeer(b, "fixed"), ample)
 		request := g.Request(servers.Client, g.Secrets[servers.Client], "grant_type=authorization_code&code=c")
 		known := func() int {
 			found, err := g.Metrics(b.Context())
@@ -106,13 +106,13 @@ func BenchmarkMemory(b *testing.B) {
 		}
 		fill := func(upTo int) int64 {
 			for known() < upTo {
-				_, err := load.Run(b.Context(), load.Options{Address: g.Address, Core: machine.GeneratorCore, For: time.Second, Seed: 1},
-					load.Stream{Connections: 32, Request: func(int) []byte { return request }})
-				if err != nil {
-					b.Fatal(err)
-				}
+				servers.Send(b, g, 0, time.Second, servers.Requests(0, 32, func(int) []byte { return request }))
 			}
-			return g.Memory(b)
+			memory, err := process.Memory(g.PID())
+			if err != nil {
+				b.Fatal(err)
+			}
+			return memory.Own()
 		}
 		few := fill(20_000)
 		all := fill(many)
@@ -122,17 +122,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-func send(tb testing.TB, s *servers.Server, connections int, rate float64, d time.Duration) load.Result {
+func send(tb testing.TB, s *servers.Server, connections int, rate float64, d time.Duration) load.Figures {
 	tb.Helper()
-	core := machine.AnyCore
-	if _, measured := tb.(*testing.B); measured {
-		core = machine.GeneratorCore
-	}
 	request := s.Request(servers.Client, s.Secrets[servers.Client], form)
-	results, err := load.Run(tb.Context(), load.Options{Address: s.Address, Core: core, For: d, Seed: 1},
-		load.Stream{Rate: rate, Connections: connections, Request: func(int) []byte { return request }})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return results[0]
+	return servers.Send(tb, s, 0, d, servers.Requests(rate, connections, func(int) []byte { return request }))[0]
 }

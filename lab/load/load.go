@@ -2,15 +2,23 @@
 // request was due: a server that stalls cannot hold back the requests that would have shown it (coordinated
 // omission).
 //
-// One thread, on a processor of its own, polls all connections and never sleeps. So it adds some microseconds and no
-// wake-ups, and costs the server nothing where the server has another processor.
+//	results, err := load.Run(ctx, load.Options{Address: server.Address, Core: process.GeneratorCore, Seed: 1},
+//		load.Stream{Phases: load.Steady(1600, 5*time.Second), Connections: 32, Source: load.Repeat(request)})
+//
+// A stream has a number of connections. A request that is due is sent on an idle one or a new one; while all are busy,
+// it waits. With many connections and Patience, its callers are those of an overloaded server: all of the offered load
+// arrives at once, and who gets no answer in time hangs up.
+//
+// One thread polls all connections. On a processor of its own it never sleeps, so it adds some microseconds and no
+// wake-ups. When another program uses that processor, requests are sent late and answers are read late. The gaps of a
+// [Result] show both, to tell delays of the generator from delays of the server.
 package load
 
 import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -18,67 +26,177 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is requests of one kind.
+// Call is one request.
+type Call struct {
+	Class   int // of the request; what it means is up to the source
+	ID      int // up to the source, which gets it back
+	Request []byte
+}
+
+// Source makes the requests of a stream. It is called by one goroutine.
+type Source interface {
+	// Next returns the next request. ok is false if there are no more.
+	Next() (c Call, ok bool)
+	// Done is called with each answer. The body is valid until Done returns. Of a request without an answer the status is
+	// [HungUp] or [Closed].
+	Done(c Call, status int, body []byte)
+}
+
+// Repeat is a source that sends what request returns for 0, 1, 2 and so on, and ignores the answers.
+func Repeat(request func(n int) []byte) Source { return &repeated{request: request} }
+
+type repeated struct {
+	request func(n int) []byte
+	sent    int
+}
+
+// Next implements [Source].
+func (r *repeated) Next() (Call, bool) {
+	r.sent++
+	return Call{Request: r.request(r.sent - 1)}, true
+}
+
+// Done implements [Source].
+func (*repeated) Done(Call, int, []byte) {}
+
+// What becomes of a request without an answer, where others have their HTTP status.
+const (
+	HungUp = 0  // after Stream.Patience, or a second after the end
+	Closed = -1 // the server closed the connection
+)
+
+// Phase is a part of a load.
+type Phase struct {
+	For  time.Duration
+	Rate float64 // requests due in a second, at random times, as those of many independent users (a Poisson process)
+}
+
+// Steady returns the phases of a load with one rate.
+func Steady(rate float64, d time.Duration) []Phase { return []Phase{{For: d, Rate: rate}} }
+
+// Stream is requests of one source.
 type Stream struct {
-	// Rate is how many are due in a second, at random times, as those of many independent users (a Poisson process).
-	// 0: each connection sends the next one as soon as it has an answer.
-	Rate float64
-	// Connections is how many requests are under way at most. Those that are due meanwhile wait.
+	Phases []Phase
+	// Closed, if above 0, is how many requests are always under way; the rates of the phases have no meaning then.
+	Closed int
+	// Patience is how long after it was due a caller hangs up. 0: not before the end.
+	Patience time.Duration
+	// Connections is the maximum number of connections; 0: as many as Closed.
 	Connections int
-	// From is the IPv4 address to connect from; empty: any.
-	From string
-	// Request returns the bytes of HTTP request number n.
-	Request func(n int) []byte
+	// From are the IPv4 addresses to connect from, by turns; none: any.
+	From   []string
+	Source Source
 }
 
 // Options are how a load is sent.
 type Options struct {
-	Address string        // host:port, IPv4
-	Core    int           // processor of the thread; below 0: any
-	Warm    time.Duration // requests due in it are sent and not counted
-	For     time.Duration
+	Address string // host:port, IPv4
+	Core    int    // processor of the thread, which never sleeps then; below 0: any, and it sleeps for up to a millisecond
 	Seed    uint64 // of the times
 }
 
-// Result is what came of the requests of a stream that were due in Options.For.
+// Record is the outcome of a request. Times are since the start.
+type Record struct {
+	Class  int
+	Status int           // of the answer, or HungUp or Closed
+	Due    time.Duration // when it should have been sent
+	Sent   time.Duration // when it was sent; 0 if never, for lack of a connection
+	Done   time.Duration // when its answer was complete, or its caller hung up
+}
+
+// Took returns the latency, from when the request was due.
+func (r *Record) Took() time.Duration { return r.Done - r.Due }
+
+// Gap is an interval during which the generator did not run, because another program used its
+// processor.
+type Gap struct{ From, To time.Duration }
+
+// Result is the outcome of a stream.
 type Result struct {
+	Began   time.Time
+	Records []Record // in the order in which they ended
+	Gaps    []Gap    // of a millisecond and more
+	Opened  int      // connections
+}
+
+// Stalled returns the share of an interval during which the generator did not run.
+func (r *Result) Stalled(from, to time.Duration) (share float64) {
+	for _, g := range r.Gaps {
+		if g.From >= from && g.From < to {
+			share += (g.To - g.From).Seconds() / (to - from).Seconds()
+		}
+	}
+	return share
+}
+
+// PerSecond returns how many requests ended in a second, until the last one did.
+func (r *Result) PerSecond() float64 {
+	if len(r.Records) == 0 {
+		return 0
+	}
+	return float64(len(r.Records)) / r.Records[len(r.Records)-1].Done.Seconds()
+}
+
+// Figures are the requests of a stream that were due in an interval.
+type Figures struct {
 	// Took has the latency of each, sorted. Of one without an answer it is how long that was missing.
 	Took []time.Duration
 	// OK has the latency of each that was answered by 200, sorted.
 	OK []time.Duration
-	// Statuses counts answers by HTTP status; 0 is no answer within a second after the end.
+	// Statuses counts outcomes.
 	Statuses map[int]int
-	// Rate is how many answers came in a second.
+	// Rate is how many answers came in a second of the interval.
 	Rate float64
-	// Stalled is for how long this generator did not run, in pieces of at least a millisecond: others had its processor.
-	// Latencies have that in them.
-	Stalled time.Duration
+	// Stalled is the share of the interval during which the generator did not run. Latencies have that in them.
+	Stalled float64
 }
 
-// Percentile returns the latency that p per cent of the requests did not exceed.
-func (r *Result) Percentile(p float64) time.Duration {
-	if len(r.Took) == 0 {
-		return 0
+// Between returns the figures of [from, to).
+func (r *Result) Between(from, to time.Duration) Figures {
+	f := Figures{Statuses: map[int]int{}, Stalled: r.Stalled(from, to)}
+	answered := 0
+	for i := range r.Records {
+		one := &r.Records[i]
+		if one.Status > 0 && one.Done >= from && one.Done < to {
+			answered++
+		}
+		if one.Due < from || one.Due >= to {
+			continue
+		}
+		f.Took = append(f.Took, one.Took())
+		f.Statuses[one.Status]++
+		if one.Status == http.StatusOK {
+			f.OK = append(f.OK, one.Took())
+		}
 	}
-	return r.Took[max(int(math.Ceil(float64(len(r.Took))*p/100)), 1)-1]
+	slices.Sort(f.Took)
+	slices.Sort(f.OK)
+	f.Rate = float64(answered) / (to - from).Seconds()
+	return f
 }
 
 // Succeeded returns the share of requests that were answered by 200 within that time.
-func (r *Result) Succeeded(within time.Duration) float64 {
-	if len(r.Took) == 0 {
+func (f *Figures) Succeeded(within time.Duration) float64 {
+	if len(f.Took) == 0 {
 		return 0
 	}
-	n, _ := slices.BinarySearch(r.OK, within+1)
-	return float64(n) / float64(len(r.Took))
+	n, _ := slices.BinarySearch(f.OK, within+1)
+	return float64(n) / float64(len(f.Took))
 }
 
-// lastAnswers is how long answers are waited for at the end.
-const lastAnswers = time.Second
+// Percentile returns what p per cent of the sorted values do not exceed (the nearest rank); 0 of none.
+func Percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(p*float64(len(sorted))/100 - 1e-9)) // 99.9 % of 1000 is a little above 999
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
 
 // Run sends the streams, and returns the result of each.
-func Run(ctx context.Context, o Options, streams ...Stream) ([]Result, error) {
+func Run(ctx context.Context, o Options, streams ...Stream) ([]*Result, error) {
 	type outcome struct {
-		results []Result
+		results []*Result
 		err     error
 	}
 	done := make(chan outcome)
@@ -91,7 +209,7 @@ func Run(ctx context.Context, o Options, streams ...Stream) ([]Result, error) {
 	return d.results, d.err
 }
 
-func run(ctx context.Context, o Options, streams []Stream) (results []Result, err error) {
+func run(ctx context.Context, o Options, streams []Stream) (_ []*Result, err error) {
 	if o.Core >= 0 {
 		var only unix.CPUSet
 		only.Set(o.Core)
@@ -99,77 +217,18 @@ func run(ctx context.Context, o Options, streams []Stream) (results []Result, er
 			return nil, err
 		}
 	}
-	l := &loop{events: make([]unix.EpollEvent, 64), conns: map[int32]*conn{}}
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	l, err := newLoop(o, streams)
+	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	for i := range streams {
-		s := &stream{Stream: streams[i], random: rand.New(rand.NewPCG(o.Seed, uint64(i)))} //nolint:gosec // G404, G115: random times, not a secret
-		s.took = make([]time.Duration, 0, int(s.Rate*o.For.Seconds()*1.1)+1000)
-		s.statuses = map[int]int{}
-		l.streams = append(l.streams, s)
-		for range s.Connections {
-			if err := l.connect(s, o.Address); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := l.run(ctx, o.Warm, o.For); err != nil {
+	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
+	var results []*Result
 	for _, s := range l.streams {
-		r := s.result(o.For)
-		r.Stalled = l.stalled
-		results = append(results, r)
+		s.result.Began, s.result.Gaps = l.began, l.gaps
+		results = append(results, &s.result)
 	}
 	return results, nil
-}
-
-// stream is the state of one.
-type stream struct {
-	Stream
-	random *rand.Rand
-	next   time.Duration   // when the next request is due, since the start
-	due    []time.Duration // of those that wait, from head on
-	head   int
-	idle   []*conn
-	sent   int
-
-	answered int
-	took, ok []time.Duration
-	statuses map[int]int
-}
-
-func (s *stream) result(d time.Duration) Result {
-	slices.Sort(s.took)
-	slices.Sort(s.ok)
-	return Result{Took: s.took, OK: s.ok, Statuses: s.statuses, Rate: float64(s.answered) / d.Seconds()}
-}
-
-// plan adds the requests that are due by now.
-func (s *stream) plan(now time.Duration) {
-	if s.Rate == 0 {
-		for range len(s.idle) - s.waiting() {
-			s.due = append(s.due, now)
-		}
-		return
-	}
-	for s.next <= now {
-		if s.next > 0 {
-			s.due = append(s.due, s.next)
-		}
-		s.next += time.Duration(s.random.ExpFloat64() / s.Rate * float64(time.Second))
-	}
-}
-
-func (s *stream) waiting() int { return len(s.due) - s.head }
-
-// take returns when the request was due that waits the longest.
-func (s *stream) take() time.Duration {
-	d := s.due[s.head]
-	if s.head++; s.head == len(s.due) {
-		s.due, s.head = s.due[:0], 0
-	}
-	return d
 }

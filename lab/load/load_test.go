@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"oauth-server/lab/load"
+	"oauth-server/lab/process"
 )
-
-const anyCore = -1
 
 func get(int) []byte { return []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
 
@@ -27,55 +26,53 @@ func TestStallShows(t *testing.T) {
 		_, _ = w.Write([]byte("yes"))
 	}))
 	defer server.Close()
-	results, err := load.Run(t.Context(), load.Options{Address: addressOf(server), Core: anyCore, For: time.Second, Seed: 1},
-		load.Stream{Rate: 200, Connections: 1, Request: get})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := results[0]
+	r := send(t, server, load.Stream{Phases: load.Steady(200, time.Second), Connections: 1, Source: load.Repeat(get)})[0].Between(0, time.Second)
 	if n := len(r.Took); n < 120 || r.Statuses[200] != n {
 		t.Errorf("%d requests, answers %v", n, r.Statuses)
 	}
 	// Of about 200 requests 60 fall into the stall; a generator that waits for the answer would have one such latency.
-	if p := r.Percentile(90); p < stall/4 {
+	if p := load.Percentile(r.Took, 90); p < stall/4 {
 		t.Errorf("90 %% of the requests took at most %s, although the server stalled for %s", p, stall)
 	}
 }
 
-// TestClosedConnections: answers that end their connection, and connections that end without an answer, are counted,
-// and replaced.
-func TestClosedConnections(t *testing.T) {
+// TestTwoStreams: each stream has its own requests, rate, connections and addresses.
+func TestTwoStreams(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		switch asked.Add(1) % 3 {
-		case 0:
-			panic(http.ErrAbortHandler)
-		case 1:
-			w.Header().Set("Connection", "close")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.RemoteAddr, "127.0.1.1:") {
+			w.WriteHeader(http.StatusTooManyRequests)
 		}
-		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	results, err := load.Run(t.Context(), load.Options{Address: addressOf(server), Core: anyCore, For: time.Second / 4, Seed: 1},
-		load.Stream{Rate: 400, Connections: 2, Request: get}, load.Stream{Connections: 1, From: "127.0.1.1", Request: get})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range results {
-		if r.Statuses[0] == 0 || r.Statuses[http.StatusTooManyRequests] < r.Statuses[0] || r.Statuses[0]+r.Statuses[429] != len(r.Took) {
-			t.Errorf("stream %d: %d requests, answers %v", i, len(r.Took), r.Statuses)
+	results := send(t, server,
+		load.Stream{Phases: load.Steady(400, time.Second/4), Connections: 2, Source: load.Repeat(get)},
+		load.Stream{Phases: load.Steady(0, time.Second/4), Closed: 1, From: []string{"127.0.1.1"}, Source: load.Repeat(get)})
+	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+		r := results[i].Between(0, time.Second/4)
+		if n := len(r.Took); n < 50 || r.Statuses[want] != n || r.Rate <= 0 || results[i].Opened != 2-i {
+			t.Errorf("stream %d: %d requests on %d connections, answers %v", i, n, results[i].Opened, r.Statuses)
 		}
-	}
-	if got := results[0].Succeeded(time.Second); got != 0 {
-		t.Errorf("%v of the requests succeeded, want none", got)
 	}
 }
 
-// TestSucceeded: what failed is not counted twice because it was late as well; and what a percentile is.
+// TestLastRequest: a stream ends with its source.
+func TestLastRequest(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	source := newNumbers()
+	source.most = 50
+	result := send(t, server, load.Stream{Phases: load.Steady(0, time.Minute), Closed: 4, Source: source})[0]
+	if n := len(result.Records); n != 50 || len(source.done) != 50 || result.PerSecond() <= 0 {
+		t.Errorf("%d records of %d requests, %v a second", n, len(source.done), result.PerSecond())
+	}
+}
+
+// TestSucceeded: what failed is not counted twice because it was late as well.
 func TestSucceeded(t *testing.T) {
 	t.Parallel()
-	r := load.Result{Statuses: map[int]int{200: 90, 0: 10}}
+	r := load.Figures{}
 	for n := range 100 {
 		r.Took = append(r.Took, time.Duration(n+1)*time.Millisecond)
 	}
@@ -86,11 +83,56 @@ func TestSucceeded(t *testing.T) {
 	if got := r.Succeeded(time.Second); got != 0.9 {
 		t.Errorf("%v succeeded, want 0.9", got)
 	}
-	for p, want := range map[float64]time.Duration{50: 50, 99: 99, 99.5: 100, 100: 100, 0: 1} {
-		if got := r.Percentile(p); got != want*time.Millisecond {
-			t.Errorf("the %v-th percentile of 1 to 100 ms is %s", p, got)
+}
+
+func TestPercentile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		n    int
+		p    float64
+		want time.Duration
+	}{
+		{0, 99, 0},
+		{1, 50, 1},
+		{1, 100, 1},
+		{2, 50, 1},
+		{2, 51, 2},
+		{100, 99, 99},
+		{100, 99.5, 100},
+		{101, 99, 100},
+		{100, 50, 50},
+		{1000, 99.9, 999},
+		{1000, 100, 1000},
+		{10, 0, 1},
+	} {
+		all := make([]time.Duration, tt.n)
+		for i := range all {
+			all[i] = time.Duration(i + 1)
+		}
+		if got := load.Percentile(all, tt.p); got != tt.want {
+			t.Errorf("percentile %v of 1 to %d is %d, want %d", tt.p, tt.n, got, tt.want)
 		}
 	}
 }
 
-func addressOf(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }
+func TestRefreshToken(t *testing.T) {
+	t.Parallel()
+	if got := load.RefreshToken([]byte(`{"access_token":"a","refresh_token":"b.c-1","scope":"read"}`)); got != "b.c-1" {
+		t.Errorf("%q", got)
+	}
+	for _, body := range []string{`{"access_token":"a"}`, `{"refresh_token":"b`, `{"refresh_token":""}`, ""} {
+		if got := load.RefreshToken([]byte(body)); got != "" {
+			t.Errorf("%s has %q", body, got)
+		}
+	}
+}
+
+func send(t *testing.T, s *httptest.Server, streams ...load.Stream) []*load.Result {
+	t.Helper()
+	o := load.Options{Address: strings.TrimPrefix(s.URL, "http://"), Core: process.AnyCore, Seed: 1}
+	results, err := load.Run(t.Context(), o, streams...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}

@@ -1,262 +1,239 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+const (
+	// lastAnswers is how long answers are waited for after the last phase.
+	lastAnswers = time.Second
+	// shortestGap is the least time between two rounds of the loop that is noted. A round takes microseconds.
+	shortestGap = time.Millisecond
+	// mostOfARound bounds the connections that are opened in one round, so that answers are read in between.
+	mostOfARound = 32
+)
+
 // loop polls the connections of all streams.
 type loop struct {
+	address netip.AddrPort
+	asleep  int // milliseconds that a round waits for events, at most
 	epoll   int
 	events  []unix.EpollEvent
 	conns   map[int32]*conn
 	streams []*stream
 
-	began    time.Time
-	from, to time.Duration // which requests count, by when they were due
-	last     time.Duration // when the latest round began
-	stalled  time.Duration // see Result
+	began time.Time
+	last  time.Duration // when the latest round began
+	end   time.Duration // of the phases
+	gaps  []Gap
 }
 
-// conn is a connection with at most one request under way.
-type conn struct {
-	fd      int
-	stream  *stream
-	address netip.AddrPort
-	due     time.Duration
-	busy    bool
-	answer  []byte // what has been read of it
-	buffer  [8192]byte
+// stream is the state of one.
+type stream struct {
+	Stream
+	from   []netip.Addr
+	end    time.Duration // of its phases
+	over   bool          // its source has no more requests
+	open   int           // connections
+	idle   []*conn       // the one used last is last
+	result Result
+
+	schedule *schedule
+	waiting  queue[time.Duration] // due times of requests without a connection
+	underway queue[flight]        // ordered by due time; includes requests that have ended
+	busy     int                  // connections with a request under way
 }
 
-// run sends what is due until the end, and then waits for the last answers.
-func (l *loop) run(ctx context.Context, warm, d time.Duration) error {
-	l.began, l.from, l.to = time.Now(), warm, warm+d
+// flight is a request under way, if its connection still has that number.
+type flight struct {
+	conn   *conn
+	number int
+}
+
+func newLoop(o Options, streams []Stream) (*loop, error) {
+	l := &loop{events: make([]unix.EpollEvent, 256), conns: map[int32]*conn{}}
+	if o.Core < 0 {
+		l.asleep = 1
+	}
+	var err error
+	if l.address, err = netip.ParseAddrPort(o.Address); err != nil {
+		return nil, err
+	}
+	for i, one := range streams {
+		s := &stream{Stream: one, end: over(one.Phases)}
+		for _, text := range one.From {
+			a, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, err
+			}
+			s.from = append(s.from, a)
+		}
+		phases := one.Phases
+		if one.Closed > 0 {
+			phases = nil
+		}
+		if s.Connections == 0 {
+			s.Connections = one.Closed
+		}
+		s.schedule = newSchedule(phases, o.Seed, uint64(i))
+		l.streams, l.end = append(l.streams, s), max(l.end, s.end)
+	}
+	l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	return l, err
+}
+
+// run sends requests as they become due until the end, and then waits for the last answers.
+func (l *loop) run(ctx context.Context) error {
+	l.began = time.Now()
 	for {
 		now := time.Since(l.began)
-		sending := now < l.to
-		l.noteRound(now)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		l.noteRound(now)
+		left := 0
 		for _, s := range l.streams {
-			if sending {
-				s.plan(now)
+			s.plan(now)
+			if err := errors.Join(l.hangUp(s, now), l.send(s, now)); err != nil {
+				return err
 			}
-			for len(s.idle) > 0 && s.waiting() > 0 {
-				if err := l.send(s); err != nil {
-					return err
-				}
-			}
+			left += s.left(now)
 		}
-		if !sending && (now > l.to+lastAnswers || l.quiet()) {
-			break
+		if left == 0 || now > l.end+lastAnswers {
+			return l.giveUp()
 		}
 		if err := l.poll(); err != nil {
 			return err
 		}
 	}
-	l.giveUp()
-	return nil
 }
 
-// noteRound notes when a round begins. One that begins so much later than the one before shows that this thread did not
-// run: a round takes microseconds.
+// noteRound records the start of a round, and the gap since the previous round if it is long enough.
 func (l *loop) noteRound(now time.Duration) {
-	if gap := now - l.last; gap > time.Millisecond && now >= l.from && now < l.to {
-		l.stalled += gap
+	if now-l.last >= shortestGap+time.Duration(l.asleep)*time.Millisecond && now < l.end+lastAnswers {
+		l.gaps = append(l.gaps, Gap{l.last, now})
 	}
 	l.last = now
 }
 
-// quiet reports whether no request waits or is under way.
-func (l *loop) quiet() bool {
-	for _, s := range l.streams {
-		if s.waiting() > 0 || len(s.idle) < s.Connections {
-			return false
-		}
+// plan queues the requests that are due at time now.
+func (s *stream) plan(now time.Duration) {
+	if now >= s.end || s.over {
+		return
 	}
-	return true
+	for s.busy+s.waiting.len() < s.Closed {
+		s.waiting.push(now)
+	}
+	for at, ok := s.schedule.due(now); ok; at, ok = s.schedule.due(now) {
+		s.waiting.push(at)
+	}
 }
 
-// giveUp counts what has no answer.
-func (l *loop) giveUp() {
-	now := time.Since(l.began)
+// left returns how many requests are not answered, or 1 if there will be more.
+func (s *stream) left(now time.Duration) int {
+	if now < s.end && !s.over {
+		return 1
+	}
+	return s.busy + s.waiting.len()
+}
+
+// send sends requests that are due, as far as connections go.
+func (l *loop) send(s *stream, now time.Duration) error {
+	for opened := 0; s.waiting.len() > 0; {
+		if len(s.idle) == 0 {
+			if s.open >= s.Connections || opened == mostOfARound {
+				return nil
+			}
+			opened++
+			if err := l.open(s); err != nil {
+				return err
+			}
+		}
+		call, ok := s.Source.Next()
+		if !ok {
+			s.over, s.waiting = true, queue[time.Duration]{}
+			return nil
+		}
+		c := s.idle[len(s.idle)-1]
+		s.idle = s.idle[:len(s.idle)-1]
+		c.due, c.sent, c.busy, c.answer = s.waiting.pop(), now, true, c.buffer[:0]
+		c.number++
+		c.call, c.rest = call, call.Request
+		s.busy++
+		if s.Patience > 0 {
+			s.underway.push(flight{c, c.number})
+		}
+		if err := l.write(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hangUp ends the requests that have taken too long.
+func (l *loop) hangUp(s *stream, now time.Duration) error {
+	if s.Patience == 0 {
+		return nil
+	}
+	for s.underway.len() > 0 {
+		f := s.underway.first()
+		current := f.conn.busy && f.conn.number == f.number
+		if current && f.conn.due+s.Patience > now {
+			break
+		}
+		s.underway.pop()
+		if current {
+			if err := l.drop(f.conn, HungUp); err != nil {
+				return err
+			}
+		}
+	}
+	for s.waiting.len() > 0 && s.waiting.first()+s.Patience <= now {
+		s.neverSent(now)
+	}
+	return nil
+}
+
+// giveUp ends all requests that have no answer at the end of the run.
+func (l *loop) giveUp() error {
+	var errs []error
 	for _, c := range l.conns {
 		if c.busy {
-			l.count(c.stream, c.due, now, 0)
+			errs = append(errs, l.drop(c, HungUp))
 		}
 	}
 	for _, s := range l.streams {
-		for s.waiting() > 0 {
-			l.count(s, s.take(), now, 0)
+		for s.waiting.len() > 0 {
+			s.neverSent(time.Since(l.began))
 		}
 	}
+	return errors.Join(errs...)
 }
 
-// count counts one request, if it was due in the time that counts.
-func (l *loop) count(s *stream, due, now time.Duration, status int) {
-	if status != 0 && now >= l.from && now < l.to {
-		s.answered++
-	}
-	if due >= l.from && due < l.to {
-		s.took = append(s.took, now-due)
-		s.statuses[status]++
-		if status == http.StatusOK {
-			s.ok = append(s.ok, now-due)
-		}
+// neverSent records a request for which there was no connection. The source says what it would have been.
+func (s *stream) neverSent(now time.Duration) {
+	due := s.waiting.pop()
+	if c, ok := s.Source.Next(); ok {
+		s.result.Records = append(s.result.Records, Record{Class: c.Class, Status: HungUp, Due: due, Done: now})
+		s.Source.Done(c, HungUp, nil)
 	}
 }
 
-func (l *loop) send(s *stream) error {
-	c := s.idle[len(s.idle)-1]
-	s.idle = s.idle[:len(s.idle)-1]
-	c.due, c.busy, c.answer = s.take(), true, c.buffer[:0]
-	request := s.Request(s.sent)
-	s.sent++
-	n, err := unix.Write(c.fd, request)
-	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		return l.renew(c)
-	}
-	if err == nil && n < len(request) {
-		err = errors.New("the socket takes no whole request")
-	}
-	return err
-}
-
-func (l *loop) poll() error {
-	n, err := unix.EpollWait(l.epoll, l.events, 0)
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		return err
-	}
-	for _, e := range l.events[:max(n, 0)] {
-		if err := l.read(l.conns[e.Fd]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read reads what has arrived, and counts the answer if it is complete.
-func (l *loop) read(c *conn) error {
-	n, err := unix.Read(c.fd, c.buffer[len(c.answer):])
-	switch {
-	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-		return nil
-	case n <= 0: // the server has closed the connection
-		return l.renew(c)
-	}
-	c.answer = c.buffer[:len(c.answer)+n]
-	status, last, _, err := Parse(c.answer)
-	if err != nil || status == 0 {
-		return err
-	}
-	l.count(c.stream, c.due, time.Since(l.began), status)
-	c.busy = false
-	if last {
-		return l.renew(c)
-	}
-	c.stream.idle = append(c.stream.idle, c)
-	return nil
-}
-
-var (
-	endOfHeader = []byte("\r\n\r\n")
-	sizeField   = []byte("\r\nContent-Length: ")
-	closeField  = []byte("\r\nConnection: close")
-
-	errAnswer = errors.New("not an answer that the load generator can read")
-)
-
-// Parse returns the status of an HTTP/1.1 answer, whether it is the last one of its connection, and its body. The status is
-// 0 until all of the answer is there.
-func Parse(answer []byte) (status int, last bool, body []byte, err error) {
-	end := bytes.Index(answer, endOfHeader)
-	if end < 0 {
-		return 0, false, nil, nil
-	}
-	header := answer[:end+2]
-	_, rest, found := bytes.Cut(header, sizeField)
-	if !found || len(header) < len("HTTP/1.1 200") {
-		return 0, false, nil, fmt.Errorf("%w: %q", errAnswer, header)
-	}
-	digits, _, _ := bytes.Cut(rest, endOfHeader[:2])
-	size, err := strconv.Atoi(string(digits))
-	if err != nil {
-		return 0, false, nil, fmt.Errorf("%w: %q", errAnswer, header)
-	}
-	status, err = strconv.Atoi(string(header[9:12]))
-	body = answer[end+len(endOfHeader):]
-	if err != nil || len(body) < size {
-		return 0, false, nil, err
-	}
-	return status, bytes.Contains(header, closeField), body[:size], nil
-}
-
-// connect opens a connection of the stream.
-func (l *loop) connect(s *stream, address string) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	return l.open(&conn{stream: s, address: to})
-}
-
-func (l *loop) open(c *conn) (err error) {
-	if c.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		return err
-	}
-	l.conns[int32(c.fd)] = c //nolint:gosec // G115: a descriptor
-	if c.stream.From != "" {
-		from, err := netip.ParseAddr(c.stream.From)
-		if err != nil {
-			return err
-		}
-		if err := unix.Bind(c.fd, &unix.SockaddrInet4{Addr: from.As4()}); err != nil {
-			return err
-		}
-	}
-	if err := unix.Connect(c.fd, &unix.SockaddrInet4{Port: int(c.address.Port()), Addr: c.address.Addr().As4()}); err != nil {
-		return fmt.Errorf("connect to %s: %w", c.address, err)
-	}
-	if err := errors.Join(unix.SetNonblock(c.fd, true), unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)); err != nil {
-		return err
-	}
-	c.stream.idle = append(c.stream.idle, c)
-	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.fd)}) //nolint:gosec // G115: a descriptor
-}
-
-// renew replaces a connection that the server has closed, and counts a request under way as not answered.
-func (l *loop) renew(c *conn) error {
-	if c.busy {
-		l.count(c.stream, c.due, time.Since(l.began), 0)
-		c.busy = false
-	} else {
-		l.forget(c)
-	}
-	delete(l.conns, int32(c.fd)) //nolint:gosec // G115: a descriptor
-	if err := unix.Close(c.fd); err != nil {
-		return err
-	}
-	return l.open(c)
-}
-
-// forget takes a connection from the idle ones.
-func (l *loop) forget(c *conn) {
-	for i, other := range c.stream.idle {
-		if other == c {
-			c.stream.idle = append(c.stream.idle[:i], c.stream.idle[i+1:]...)
-			return
-		}
-	}
+// done records the end of the request of a connection.
+func (l *loop) done(c *conn, status int, body []byte) {
+	s := c.stream
+	c.busy, c.rest = false, nil
+	s.busy--
+	s.result.Records = append(s.result.Records, Record{
+		Class: c.call.Class, Status: status, Due: c.due, Sent: c.sent, Done: time.Since(l.began),
+	})
+	s.Source.Done(c.call, status, body)
 }
 
 func (l *loop) close() error {
@@ -264,5 +241,8 @@ func (l *loop) close() error {
 	for _, c := range l.conns {
 		errs = append(errs, unix.Close(c.fd))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close connections: %w", err)
+	}
+	return nil
 }

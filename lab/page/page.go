@@ -48,6 +48,18 @@ func Table(rows [][]string) string {
 	return b.String()
 }
 
+// Markdown returns a table in Markdown, which also reads as plain text.
+func Markdown(head []string, rows [][]string) string {
+	var b strings.Builder
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(head)
+	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
+	for _, row := range rows {
+		line(row)
+	}
+	return b.String()
+}
+
 // Replace writes a file that is whole at any time.
 func Replace(file string, content []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(file), ".page-*")

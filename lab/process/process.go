@@ -1,5 +1,4 @@
-// Package process runs commands in the background, for the programs that start servers on
-// this machine.
+// Package process runs commands in the background and reads what they use of the machine. It needs Linux.
 package process
 
 import (
@@ -11,34 +10,59 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
+// The processors of a machine with two: the measured server has the first for itself, and the load generator has the other.
+const (
+	ServerCore    = 0
+	GeneratorCore = 1
+	// AnyCore pins a process to none.
+	AnyCore = -1
+)
+
 // Process is a command that runs in the background.
 type Process struct {
-	name string
-	cmd  *exec.Cmd
-	log  string // the file with its output
-	done chan error
+	name  string
+	log   string // the file with its output
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the command has ended
+	how   error         // how it ended
 }
 
-// Start starts a command, with its output in the file name.log in dir. Env is added to the
-// environment of this process.
-func Start(dir, name string, env []string, args ...string) (*Process, error) {
-	p := &Process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan error, 1)}
+// Start starts a command on that processor until Stop, with its output in the file name.log in dir. The command ends
+// with this program, so an interrupted measurement leaves nothing behind.
+func Start(core int, dir, name string, args ...string) (*Process, error) {
+	if core != AnyCore {
+		args = append([]string{"taskset", "-c", strconv.Itoa(core)}, args...)
+	}
+	p := &Process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	out, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // G204: the commands of these tools; they are stopped by SIGTERM
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // G204: the commands of these programs; Stop ends them
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if err := p.cmd.Start(); err != nil {
+	// A session of its own is for Linux's autogroup: what one session gets of a processor depends on what it does on the
+	// others, and the load generator never pauses on its own.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: Pdeathsig is when this thread ends
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.how = errors.Join(p.cmd.Wait(), out.Close())
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), out.Close())
 	}
-	go func() { p.done <- errors.Join(p.cmd.Wait(), out.Close()) }()
 	return p, nil
 }
 
@@ -48,80 +72,80 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Log returns the name of the file with the output.
 func (p *Process) Log() string { return p.log }
 
-// timeout is how long a process may take to start or to stop.
-const timeout = 30 * time.Second
+const (
+	longestStart = 3 * time.Minute
+	longestStop  = 30 * time.Second
+)
 
-// Await waits until the URL answers with 200. The process ending is an error.
-func (p *Process) Await(ctx context.Context, url string) error {
-	return p.AwaitWithin(ctx, url, timeout)
-}
-
-// AwaitWithin is [Process.Await] for a process that may take so long to start.
-func (p *Process) AwaitWithin(ctx context.Context, url string, longest time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+// Await waits until the process is ready. It returns an error with the output if the process ends before.
+func (p *Process) Await(ctx context.Context, ready func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, longestStart)
 	defer cancel()
 	for {
-		err := answers(ctx, url)
+		err := ready(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case ended := <-p.done:
-			p.done <- ended
-			return fmt.Errorf("%s ended: %w; see %s", p.name, ended, p.log)
+		case <-p.ended:
+			text, _ := os.ReadFile(p.log)
+			return fmt.Errorf("%s ended: %w\n%s", p.name, p.how, text)
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w; see %s", p.name, err, p.log)
-		case <-time.After(10 * time.Millisecond):
+			return fmt.Errorf("%s is not ready: %w; see %s", p.name, err, p.log)
+		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-func answers(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
+// Answers is ready when the URL answers with 200.
+func Answers(url string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", url, res.Status)
+		}
+		return errors.Join(err, res.Body.Close())
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	if err := res.Body.Close(); err != nil {
-		return err
-	}
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, res.Status)
-	}
-	return nil
 }
 
-// Stop sends SIGTERM to the process, and kills it if it does not stop in time.
+// Stop sends SIGTERM to the process, and kills it if it does not stop in time. It returns an error if the process failed.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
-	case err := <-p.done:
-		return p.ended(err)
-	case <-time.After(timeout):
-		return errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Kill(), p.ended(<-p.done))
+	case <-p.ended:
+	case <-time.After(longestStop):
+		err := p.cmd.Process.Kill()
+		<-p.ended
+		return errors.Join(fmt.Errorf("%s did not stop; see %s", p.name, p.log), err)
 	}
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGTERM {
+		return nil // it does not handle the signal
+	}
+	if p.how != nil {
+		return fmt.Errorf("%s: %w; see %s", p.name, p.how, p.log)
+	}
+	return nil
 }
 
-func (p *Process) ended(err error) error {
+// Run runs a command in dir until it ends, and returns its standard output. Its standard error is part of the error.
+func Run(ctx context.Context, dir, input string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of these programs
+	var stderr strings.Builder
+	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, strings.NewReader(input), &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w; see %s", p.name, err, p.log)
+		return out, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return nil
-}
-
-// Execute runs a command in dir until it ends. Its output is part of the error.
-func Execute(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of these tools
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(args[:2], " "), err, out)
-	}
-	return nil
+	return out, nil
 }
 
 // FreeAddresses returns n loopback addresses without a listener.
@@ -136,4 +160,28 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 		found = append(found, l.Addr().String())
 	}
 	return found, nil
+}
+
+// Redis starts a Redis that stores nothing, and returns its address.
+func Redis(ctx context.Context, dir string) (*Process, string, error) {
+	free, err := FreeAddresses(ctx, 1)
+	if err != nil {
+		return nil, "", err
+	}
+	_, port, _ := net.SplitHostPort(free[0])
+	p, err := Start(AnyCore, dir, "redis", "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir)
+	if err != nil {
+		return nil, "", err
+	}
+	err = p.Await(ctx, func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", free[0])
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return nil, "", errors.Join(err, p.Stop())
+	}
+	return p, free[0], nil
 }

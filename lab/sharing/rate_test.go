@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/overload/proctime"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/lab/limiters"
-	"oauth-server/lab/machine"
+	"oauth-server/lab/process"
 )
 
 // The load of BenchmarkRate: that many decisions per second, over as many keys as it takes for each to have its limit
@@ -32,13 +32,13 @@ const (
 // counts: an exact log in a sorted set of Redis, two counters in Redis, and ours, with two instances that share their
 // counts through MongoDB's stand-in, and with one on a file. Each key gets as many requests in a window as its limit admits, at an even rate.
 func BenchmarkRate(b *testing.B) {
-	p, address, err := machine.Redis(b.Context(), machine.AnyCore, b.TempDir())
+	p, address, err := process.Redis(b.Context(), b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = p.Stop() })
 	db := newDatabase(b)
-	standIn := machine.Whole(standInPID(b, db.uri))
+	standIn := process.Whole(standInPID(b, db.uri))
 	idle := spend(b, standIn, func(int) bool { return true }) // what sending costs by itself
 	for _, limit := range []int64{10, 100, 10_000} {
 		keys := int(decisions * window.Seconds() / float64(limit))
@@ -53,7 +53,7 @@ func BenchmarkRate(b *testing.B) {
 				for n := range names {
 					names[n] = strconv.FormatInt(limit, 10) + limiters.KeyOf(n)
 				}
-				report(b, machine.Threads(p.PID()), idle, func(n int) bool { return l.Allow(names[n%keys]) })
+				report(b, process.Threads(p.PID()), idle, func(n int) bool { return l.Allow(names[n%keys]) })
 			})
 		}
 		b.Run(fmt.Sprintf("limit=%d/store=ours", limit), func(b *testing.B) {
@@ -71,7 +71,7 @@ func BenchmarkRate(b *testing.B) {
 }
 
 // reportOurs measures instances that share their counts; each request comes to the next of them.
-func reportOurs(b *testing.B, store machine.Reader, idle cost, limit int64, keys int, stores ...app.Store) {
+func reportOurs(b *testing.B, store process.Reader, idle cost, limit int64, keys int, stores ...app.Store) {
 	b.Helper()
 	var all []*ours
 	for _, s := range stores {
@@ -90,7 +90,7 @@ func reportOurs(b *testing.B, store machine.Reader, idle cost, limit int64, keys
 // cost is processor time for a million decisions, in seconds.
 type cost struct{ client, store, admitted float64 }
 
-func report(b *testing.B, store machine.Reader, idle cost, decide func(n int) bool) {
+func report(b *testing.B, store process.Reader, idle cost, decide func(n int) bool) {
 	b.Helper()
 	for b.Loop() {
 		c := spend(b, store, decide)
@@ -104,7 +104,7 @@ func report(b *testing.B, store machine.Reader, idle cost, decide func(n int) bo
 }
 
 // spend sends decisions for two windows and measures the second, in which the first one counts.
-func spend(b *testing.B, store machine.Reader, decide func(n int) bool) cost {
+func spend(b *testing.B, store process.Reader, decide func(n int) bool) cost {
 	b.Helper()
 	var sent, admitted atomic.Int64
 	began := time.Now()
@@ -138,7 +138,7 @@ func spend(b *testing.B, store machine.Reader, decide func(n int) bool) cost {
 	}
 }
 
-func used(b *testing.B, store machine.Reader) (client, stored time.Duration) {
+func used(b *testing.B, store process.Reader) (client, stored time.Duration) {
 	b.Helper()
 	client, err := proctime.Self()
 	if err != nil {

@@ -3,9 +3,7 @@ package token_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"oauth-server/lab/load"
-	"oauth-server/lab/machine"
 	"oauth-server/lab/servers"
 )
 
@@ -40,13 +37,13 @@ func endpoints() []endpoint {
 	ours := func(config string) func(tb testing.TB) *servers.Server {
 		return func(tb testing.TB) *servers.Server {
 			tb.Helper()
-			return servers.Ours(tb, config, servers.Registration{Name: servers.Client, Grants: []string{"client_credentials"}})
+			return servers.Start(tb, config, servers.Registration{Name: servers.Client, Flags: []string{"--grant=client_credentials"}})
 		}
 	}
 	peer := func(name string) endpoint {
 		return endpoint{name, func(tb testing.TB) *servers.Server {
 			tb.Helper()
-			return servers.Peer(tb, name)
+			return servers.StartPeer(tb, name)
 		}}
 	}
 	return []endpoint{
@@ -66,39 +63,17 @@ func TestEqualTokens(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := e.start(t)
-			status, token := ask(t, s, s.Secrets[servers.Client])
-			if status != http.StatusOK || !strings.HasPrefix(header(t, token), `{"alg":"ES256"`) || strings.Count(token, ".") != 2 {
-				t.Errorf("%d, token %q", status, token)
+			a, err := s.Token(t.Context(), servers.Client, servers.Own())
+			if token := a.AccessToken; err != nil || !strings.HasPrefix(header(t, token), `{"alg":"ES256"`) || strings.Count(token, ".") != 2 {
+				t.Errorf("token %q: %v", token, err)
 			}
-			status, _ = ask(t, s, "wrong")
-			if refused := status == http.StatusUnauthorized; refused == (e.name == "bare") {
-				t.Errorf("a wrong secret is answered by %d", status)
+			s.Secrets[servers.Client] = "wrong"
+			a, err = s.Post(t.Context(), "/token", servers.Client, servers.Own())
+			if refused := a.Status == http.StatusUnauthorized; err != nil || refused == (e.name == "bare") {
+				t.Errorf("a wrong secret is answered by %d, %v", a.Status, err)
 			}
 		})
 	}
-}
-
-// ask sends one token request.
-func ask(t *testing.T, s *servers.Server, secret string) (status int, token string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+"/token", strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.SetBasicAuth(url.QueryEscape(servers.Client), url.QueryEscape(secret))
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	var answer struct {
-		Token string `json:"access_token"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil && res.StatusCode == http.StatusOK {
-		t.Fatal(err)
-	}
-	return res.StatusCode, answer.Token
 }
 
 const connections = 32
@@ -111,17 +86,16 @@ func BenchmarkToken(b *testing.B) {
 		b.Run("server="+e.name, func(b *testing.B) {
 			s := e.start(b)
 			request := s.Request(servers.Client, s.Secrets[servers.Client], form)
-			stream := load.Stream{Connections: connections, Request: func(int) []byte { return request }}
-			send(b, s, stream, 0, time.Second) // warm
+			ask := func(int) []byte { return request }
+			send(b, s, 0, ask, 0, time.Second) // warm
 			b.ResetTimer()
 			for b.Loop() {
-				stream.Rate = saturate(b, s, stream) / 2
-				const half = 3 * time.Second
-				r := send(b, s, stream, time.Second/4, half)
-				b.ReportMetric(100*r.Stalled.Seconds()/half.Seconds(), "stalled-%")
-				b.ReportMetric(float64(r.Percentile(50).Microseconds()), "p50-µs")
-				b.ReportMetric(float64(r.Percentile(99).Microseconds()), "p99-µs")
-				b.ReportMetric(float64(r.Percentile(99.9).Microseconds()), "p999-µs")
+				rate := saturate(b, s, ask) / 2
+				r := send(b, s, rate, ask, time.Second/4, 3*time.Second)
+				b.ReportMetric(100*r.Stalled, "stalled-%")
+				for p, unit := range map[float64]string{50: "p50-µs", 99: "p99-µs", 99.9: "p999-µs"} {
+					b.ReportMetric(float64(load.Percentile(r.Took, p).Microseconds()), unit)
+				}
 				b.ReportMetric(0, "ns/op")
 			}
 		})
@@ -132,11 +106,11 @@ func BenchmarkToken(b *testing.B) {
 type cost struct{ rate, processor, objects, bytes float64 }
 
 // saturate reports what a request takes while there is always a next one, and returns how many are answered in a second.
-func saturate(b *testing.B, s *servers.Server, stream load.Stream) (rate float64) {
+func saturate(b *testing.B, s *servers.Server, ask func(int) []byte) (rate float64) {
 	b.Helper()
 	var all [3]cost
 	for i := range all {
-		all[i] = saturateOnce(b, s, stream)
+		all[i] = saturateOnce(b, s, ask)
 	}
 	median := func(of func(c cost) float64) float64 {
 		values := []float64{of(all[0]), of(all[1]), of(all[2])}
@@ -152,13 +126,13 @@ func saturate(b *testing.B, s *servers.Server, stream load.Stream) (rate float64
 }
 
 // saturateOnce leaves out what it takes to ask the server for its allocations, which is more for ours.
-func saturateOnce(b *testing.B, s *servers.Server, stream load.Stream) (c cost) {
+func saturateOnce(b *testing.B, s *servers.Server, ask func(int) []byte) (c cost) {
 	b.Helper()
 	objects, bytes := allocated(b, s)
 	asking, askingBytes := allocated(b, s)
-	began := s.Processor(b)
-	r := send(b, s, stream, 0, time.Second)
-	used := s.Processor(b) - began
+	began := servers.Processor(b, s)
+	r := send(b, s, 0, ask, 0, time.Second)
+	used := servers.Processor(b, s) - began
 	objectsThen, bytesThen := allocated(b, s)
 	n := float64(len(r.Took))
 	return cost{
@@ -167,24 +141,19 @@ func saturateOnce(b *testing.B, s *servers.Server, stream load.Stream) (c cost) 
 	}
 }
 
+// allocated returns the number of objects and of bytes that the server has allocated.
 func allocated(b *testing.B, s *servers.Server) (objects, bytes float64) {
 	b.Helper()
-	objects, bytes, err := s.Allocated(b.Context())
-	if err != nil {
-		b.Fatal(err)
+	found, err := s.Metrics(b.Context())
+	if objects, bytes = found["go_memstats_mallocs_total"], found["go_memstats_alloc_bytes_total"]; err != nil || objects == 0 || bytes == 0 {
+		b.Fatalf("the server has no allocations: %v", err)
 	}
 	return objects, bytes
 }
 
-func send(b *testing.B, s *servers.Server, stream load.Stream, warm, d time.Duration) load.Result {
+func send(b *testing.B, s *servers.Server, rate float64, ask func(int) []byte, warm, d time.Duration) load.Figures {
 	b.Helper()
-	results, err := load.Run(b.Context(), load.Options{
-		Address: s.Address, Core: machine.GeneratorCore, Warm: warm, For: d, Seed: 1,
-	}, stream)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := results[0]
+	r := servers.Send(b, s, warm, d, servers.Requests(rate, connections, ask))[0]
 	if r.Statuses[http.StatusOK] != len(r.Took) {
 		b.Fatalf("%d requests, answers by status: %v (0: none within a second after the end)", len(r.Took), r.Statuses)
 	}

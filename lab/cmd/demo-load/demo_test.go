@@ -32,7 +32,7 @@ func TestDashboardsAndRulesUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	from := time.Now()
 	d, err := start(t.Context(), options{
-		root: "../../..", dir: dir, servers: 2, scale: 0.6, mongoDB: proxy.URI, database: database, comparison: comparison,
+		root: "../../..", dir: dir, scale: 0.6, mongoDB: proxy.URI, database: database, comparison: comparison,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,10 @@
 // Command demo-load runs the demonstration without Docker: it starts servers on
 // one MongoDB, one that denies nothing for comparison, a gateway before that one, and
-// a Prometheus that scrapes them, sends the traffic of tools/traffic for a while, draws
+// a Prometheus that scrapes them, sends the traffic of lab/traffic for a while, draws
 // charts from what Prometheus recorded, and lists the dashboard panels without data.
 // `make demo-load` runs it:
 //
-//	go -C tools run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
+//	go -C lab run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
 //
 // The charts go to a new directory, whose name it prints, unless one is given.
 // MONGODB_TEST_URI is the URI of the MongoDB; the Makefile starts one if it is
@@ -27,16 +27,12 @@ import (
 	"oauth-server/lab/traffic"
 )
 
-// root is the directory of the project, relative to tools/, where the command runs.
-const root = ".."
-
 func main() {
 	length := flag.Duration("for", 90*time.Second, "how long the load lasts")
-	servers := flag.Int("servers", 2, "number of servers")
 	pictures := flag.String("pictures", "", "directory for the charts; a new one if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := run(ctx, *length, *servers, *pictures)
+	err := run(ctx, *length, *pictures)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo-load:", err)
@@ -46,7 +42,7 @@ func main() {
 
 var errNoMongoDB = errors.New("the servers share a MongoDB: set MONGODB_TEST_URI, for instance to what .ci/mongo-test-server prints")
 
-func run(ctx context.Context, length time.Duration, servers int, pictures string) (err error) {
+func run(ctx context.Context, length time.Duration, pictures string) (err error) {
 	uri := os.Getenv("MONGODB_TEST_URI")
 	if uri == "" {
 		return errNoMongoDB
@@ -64,13 +60,13 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 	fmt.Println("building the server, and starting it with Prometheus")
 	name := "demo_" + strings.ToLower(rand.Text())
 	d, err := start(ctx, options{
-		root: root, dir: dir, servers: servers, scale: 1, mongoDB: uri, database: name, comparison: name + "_comparison",
+		root: "..", dir: dir, scale: 1, mongoDB: uri, database: name, comparison: name + "_comparison",
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	fmt.Printf("%d servers, one that denies nothing and a gateway run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
+	fmt.Printf("%d servers, one that denies nothing and a gateway run for %v; Prometheus is at %s\n", len(d.limited.targets), length, d.prometheus.url)
 	began := time.Now()
 	loadCtx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()

@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 	k, err := keycloakOf(os.Getenv(keycloakTestURL))
 	check.OK(t, err)
 	const length = quiet + 2*time.Second
-	without, with, err := compare(t.Context(), k, "../../..", length)
+	without, with, err := compare(t.Context(), k, length)
 	check.OK(t, err)
 	check.Equal(t, "denied without the gateway", without.answered.Total("429"), 0)
 	for _, o := range []*observed{without, with} {

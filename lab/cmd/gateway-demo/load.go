@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 	"oauth-server/lab/traffic"
 )
 
@@ -22,7 +20,7 @@ const (
 )
 
 // limits are those of each client at the gateway: two tokens a second.
-const limits = "rate_limit: { default: { client: [ { name: brief, requests: 20, window: 10s } ] } }\n"
+const limits = "log: { level: warn }\nrate_limit: { default: { client: [ { name: brief, requests: 20, window: 10s } ] } }\n"
 
 // clients returns one in a loop and five that behave well.
 func clients() []traffic.Client {
@@ -49,34 +47,12 @@ func secrets() map[string]string {
 	return all
 }
 
-// gateway is a running one.
-type gateway struct {
-	*process.Process
-	url string
-}
-
-// startGateway builds the server from the root of the project and starts a gateway before the upstream, with its files in
-// dir.
-func startGateway(ctx context.Context, root, dir, upstream string) (*gateway, error) {
-	binary, config := filepath.Join(dir, "oauth-server"), filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(config, []byte(limits), 0o600); err != nil {
-		return nil, err
-	}
-	if err := process.Execute(ctx, root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
-		return nil, err
-	}
-	free, err := process.FreeAddresses(ctx, 2)
+// startGateway builds the server and starts a gateway before the upstream, with its files in dir.
+func startGateway(ctx context.Context, dir, upstream string) (*servers.Server, error) {
+	binary, err := servers.BuildServer(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	p, err := process.Start(dir, "gateway", nil, binary, "gateway", "--config="+config, "--data="+filepath.Join(dir, "gateway.db"),
-		"--listen="+free[0], "--admin-listen="+free[1], "--log-level=warn", "--drain-delay=0s",
-		"--upstream="+upstream, "--token-path=/realms/*/protocol/openid-connect/token")
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Await(ctx, "http://"+free[1]+"/readyz"); err != nil {
-		return nil, errors.Join(err, p.Stop())
-	}
-	return &gateway{p, "http://" + free[0]}, nil
+	const path = "/realms/*/protocol/openid-connect/token"
+	return servers.Gateway(ctx, process.AnyCore, binary, dir, upstream, path, limits)
 }

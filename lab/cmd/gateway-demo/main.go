@@ -2,7 +2,7 @@
 // through oauth-server gateway, and draws how many token requests Keycloak has recorded each second. One of the clients
 // asks for a token before each of its calls. `make gateway-demo` runs it:
 //
-//	go -C tools run ./cmd/gateway-demo [-for 60s] [-picture FILE.svg]
+//	go -C lab run ./cmd/gateway-demo [-for 60s] [-picture FILE.svg]
 //
 // KEYCLOAK_TEST_URL is the URL of the Keycloak, with the name and the password of its administrator; the Makefile starts
 // one if it is not set. It makes a realm for each run, and deletes it afterwards.
@@ -22,12 +22,9 @@ import (
 	"oauth-server/lab/traffic"
 )
 
-// root is the directory of the project, relative to tools/, where the command runs.
-const root = ".."
-
 func main() {
 	length := flag.Duration("for", time.Minute, "how long each of the two runs lasts")
-	picture := flag.String("picture", root+"/docs/pictures/gateway-keycloak.svg", "file for the chart: .svg or .png")
+	picture := flag.String("picture", "../docs/pictures/gateway-keycloak.svg", "file for the chart: .svg or .png")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := show(ctx, *length, *picture)
@@ -44,7 +41,7 @@ func show(ctx context.Context, length time.Duration, picture string) error {
 	if err != nil {
 		return err
 	}
-	without, with, err := compare(ctx, k, root, length)
+	without, with, err := compare(ctx, k, length)
 	if err != nil {
 		return err
 	}
@@ -57,7 +54,7 @@ func show(ctx context.Context, length time.Duration, picture string) error {
 }
 
 // compare returns what Keycloak has recorded of the traffic without a gateway, and of the same with one.
-func compare(ctx context.Context, k *keycloak, root string, length time.Duration) (without, with *observed, err error) {
+func compare(ctx context.Context, k *keycloak, length time.Duration) (without, with *observed, err error) {
 	dir, err := os.MkdirTemp("", "gateway-demo-*")
 	if err != nil {
 		return nil, nil, err
@@ -66,12 +63,12 @@ func compare(ctx context.Context, k *keycloak, root string, length time.Duration
 	if without, err = k.observe(ctx, k.base, length); err != nil {
 		return nil, nil, err
 	}
-	g, err := startGateway(ctx, root, dir, k.base)
+	g, err := startGateway(ctx, dir, k.base)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, g.Stop()) }()
-	with, err = k.observe(ctx, g.url, length)
+	with, err = k.observe(ctx, g.URL(), length)
 	return without, with, err
 }
 

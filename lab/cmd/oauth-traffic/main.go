@@ -1,4 +1,4 @@
-// Command oauth-traffic registers the demo clients of tools/traffic and sends
+// Command oauth-traffic registers the demo clients of lab/traffic and sends
 // their token requests to running servers, so that the dashboards have data. It
 // is for demonstrations: do not use it with a database in production.
 //

@@ -1,40 +1,96 @@
-// Command overload prints what a run of the benchmark of package overload found, and writes it into a page and a picture.
+// Command overload measures what becomes of requests when more are offered than the server can answer, each client below
+// its limit, with admission control and without. It writes the tables of docs/overload.md and its picture.
+// `make bench-overload` runs it:
 //
-//	overload RESULTS [PAGE PICTURE]
+//	go -C lab build -o ../.bin/overload ./cmd/overload && cd lab && taskset -c 1 ../.bin/overload
+//
+// With any flag, as for a part of it, it prints the tables and changes no file. The server has the first processor, and
+// this program the second. Callers do not wait for each other (package load), and hang up after a second. Capacity is
+// measured first, for the mix: sign-ins cost a hundred times as much as tokens. All loads are multiples of it.
 package main
 
 import (
-	"encoding/json"
-	"errors"
+	"context"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
 
-	"oauth-server/lab/overload"
 	"oauth-server/lab/page"
+	"oauth-server/lab/process"
+)
+
+const (
+	pageFile    = "../docs/overload.md"
+	pictureFile = "../docs/pictures/overload-success.svg"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	s := full()
+	controls := flag.String("controls", "off,enforce", "modes of the control to measure")
+	series := flag.String("series", "mix,greedy,tokens", "series to measure")
+	loads := flag.String("loads", "", "loads of the mix, times the capacity, in place of the usual ones")
+	flag.DurationVar(&s.lasts, "lasts", s.lasts, "how long each load lasts")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := s.choose(*controls, *series, *loads)
+	if err == nil {
+		err = run(ctx, s, flag.NFlag() == 0)
+	}
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "overload:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
-	if len(args) != 1 && len(args) != 3 {
-		return errors.New("want RESULTS, or RESULTS PAGE PICTURE")
+// choose applies the flags.
+func (s *settings) choose(controls, series, loads string) error {
+	s.controls = strings.Split(controls, ",")
+	if loads != "" {
+		s.loads = nil
+		for text := range strings.SplitSeq(loads, ",") {
+			load, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("-loads: %w", err)
+			}
+			s.loads = append(s.loads, load)
+		}
 	}
-	text, err := os.ReadFile(args[0]) //nolint:gosec // G703: the file that the caller names
+	if !strings.Contains(series, "mix") {
+		s.loads = s.loads[:1]
+	}
+	if !strings.Contains(series, "greedy") {
+		s.greedy = nil
+	}
+	if !strings.Contains(series, "tokens") {
+		s.tokens = nil
+	}
+	return nil
+}
+
+func run(ctx context.Context, s settings, write bool) error {
+	r, err := measure(ctx, s)
 	if err != nil {
 		return err
 	}
-	var report overload.Report
-	if err := json.Unmarshal(text, &report); err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
-	}
-	fmt.Print(report.Text())
-	if len(args) == 1 {
+	fmt.Print(r.text())
+	if !write {
 		return nil
 	}
-	return errors.Join(page.Write(args[1], "overload", report.Text()), report.Picture(args[2]))
+	if err := page.Write(pageFile, "overload", r.text()); err != nil {
+		return err
+	}
+	return r.draw(pictureFile)
+}
+
+// cores returns the processors of the server and of the generator.
+func (s *settings) cores() (server, generator int) {
+	if s.anyCore {
+		return process.AnyCore, process.AnyCore
+	}
+	return process.ServerCore, process.GeneratorCore
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"oauth-server/lab/benchmark"
 )
 
 // row is one line of the table: a figure of ours beside that of others.
@@ -22,6 +25,38 @@ type row struct {
 type other struct {
 	label, name string
 	reference   bool // shown, and not one that ours competes with
+}
+
+// results are those of benchmarks, and the lines of their output that say where it comes from.
+type results struct {
+	benchmark.Results
+	machine []string
+}
+
+func parse(text string) *results {
+	r := &results{Results: benchmark.Parse(text)}
+	for line := range strings.Lines(text) {
+		if machine, found := strings.CutPrefix(line, "# "); found {
+			r.machine = append(r.machine, strings.TrimSpace(machine))
+		}
+	}
+	return r
+}
+
+// latencies are units of which the least value is shown: whatever else uses the processor of the server or that of the
+// load generator makes them many times longer.
+var latencies = []string{"p50-µs", "p99-µs", "p999-µs", "good-p99-µs"}
+
+// value returns the value of a unit that stands for all runs: the median, or the least latency.
+func (r *results) value(name, unit string) (float64, bool) {
+	all := r.Results[name][unit]
+	if len(all) == 0 {
+		return 0, false
+	}
+	if slices.Contains(latencies, unit) {
+		return slices.Min(all), true
+	}
+	return benchmark.Median(all), true
 }
 
 // table returns the table in Markdown. A benchmark that has not run is an error: without a peer, ours looks better.

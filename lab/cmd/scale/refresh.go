@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"          //nolint:depguard // counts what is in a database
+	"go.mongodb.org/mongo-driver/v2/mongo"         //nolint:depguard // the same
+	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
+
+	"oauth-server/lab/load"
+	"oauth-server/lab/servers"
 )
 
 const (
@@ -18,57 +20,54 @@ const (
 	atOnce   = 16 // refreshes that are under way while none is timed
 	userName = "ada"
 	password = "a quiet harbour at four in the morning"
+	longest  = time.Hour // of a number of refreshes
 )
 
-func measureRefresh(ctx context.Context, w *world, r *release) error {
+func measureRefresh(ctx context.Context, w *world) error {
 	for _, kind := range kinds() {
-		began := time.Now()
-		if err := w.measureRefreshOn(ctx, r, kind, "refresh/"+kind+"/"); err != nil {
+		if err := w.onStore(ctx, kind, "refresh/"+kind+"/", w.measureRefreshes); err != nil {
 			return err
 		}
-		fmt.Printf("  %s refresh %s: %s\n", r.name, kind, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
 
-func (w *world) measureRefreshOn(ctx context.Context, r *release, kind, name string) (err error) {
-	s, err := w.newStore(ctx, r, kind)
-	if err != nil {
+func (w *world) measureRefreshes(ctx context.Context, s *servers.Store, name string) error {
+	refreshes := &servers.Refreshes{Client: "scale"}
+	if err := errors.Join(
+		s.CreateClient(ctx, refreshes.Client, "--grant=password", "--grant=refresh_token"),
+		s.CreateUser(ctx, userName, password),
+		s.Serving(ctx, serverConfig, func(i *servers.Server) error {
+			return refreshes.SignIn(ctx, i, userName, password, signIns)
+		})); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop(ctx)) }()
-	as, err := s.register(ctx, "scale", "--grant=password", "--grant=refresh_token")
-	if err != nil {
-		return err
-	}
-	if _, err := s.command(ctx, password, "user", "create", userName, "--password-stdin"); err != nil {
-		return err
-	}
-	f := &refresher{as: as, free: make(chan string, signIns)}
-	if err := s.serving(ctx, f.signIn); err != nil {
-		return err
-	}
-	first, err := s.size(ctx)
+	bytesFirst, recordsFirst, err := stored(ctx, s)
 	if err != nil {
 		return err
 	}
 	made := 0
 	for _, n := range w.sizes.refreshes {
 		at := fmt.Sprintf("%s%d/", name, n)
-		if r == w.before && kind == mongodb && n > w.sizes.refreshesBefore {
-			r.figures.note(at, "not measured")
-			continue
-		}
-		if err := s.serving(ctx, func(ctx context.Context, i *instance) error { return s.measureBulk(ctx, i, f, n-made, at) }); err != nil {
+		err := s.Serving(ctx, serverConfig, func(i *servers.Server) error {
+			used, _, err := servers.Spent(func() error {
+				_, err := refreshes.Run(ctx, i, atOnce, n-made, longest)
+				return err
+			}, i)
+			w.figures[at+"processor"] = 1e6 * used / float64(n-made)
 			return err
-		}
-		size, err := s.size(ctx)
+		})
 		if err != nil {
 			return err
 		}
-		r.figures.set(at+"bytes", float64(size.bytes-first.bytes)/float64(n))
-		r.figures.set(at+"records", float64(size.records-first.records)/float64(n))
-		if err := s.serving(ctx, func(ctx context.Context, i *instance) error { return w.measureSample(ctx, s, i, f, at) }); err != nil {
+		bytes, records, err := stored(ctx, s)
+		if err != nil {
+			return err
+		}
+		w.figures[at+"bytes"] = float64(bytes-bytesFirst) / float64(n)
+		w.figures[at+"records"] = float64(records-recordsFirst) / float64(n)
+		err = s.Serving(ctx, serverConfig, func(i *servers.Server) error { return w.sample(ctx, i, refreshes, at) })
+		if err != nil {
 			return err
 		}
 		made = n + w.sizes.sample
@@ -76,84 +75,38 @@ func (w *world) measureRefreshOn(ctx context.Context, r *release, kind, name str
 	return nil
 }
 
-// serving runs do while a server runs on the store. The server is stopped afterwards, so that the file can be read.
-func (s *store) serving(ctx context.Context, do func(ctx context.Context, i *instance) error) error {
-	i, err := s.serve(ctx)
+// sample refreshes one at a time.
+func (w *world) sample(ctx context.Context, i *servers.Server, refreshes *servers.Refreshes, name string) error {
+	r, err := refreshes.Run(ctx, i, 1, w.sizes.sample, longest)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(ctx, i), i.end())
+	took := r.Between(0, longest).Took
+	w.figures[name+"p50"] = float64(load.Percentile(took, 50).Microseconds())
+	w.figures[name+"p99"] = float64(load.Percentile(took, 99).Microseconds())
+	return nil
 }
 
-// measureBulk refreshes many times at once, and takes the processor time.
-func (s *store) measureBulk(ctx context.Context, i *instance, f *refresher, n int, name string) error {
-	used, elapsed, err := spent([]*instance{i}, func() error { return f.refreshAll(ctx, i, n) })
-	s.figures.set(name+"processor", 1e6*used/float64(n))
-	s.figures.set(name+"persecond", float64(n)/elapsed)
-	return err
-}
-
-// measureSample refreshes one at a time.
-func (w *world) measureSample(ctx context.Context, s *store, i *instance, f *refresher, name string) error {
-	took := make([]float64, 0, w.sizes.sample)
-	for range w.sizes.sample {
-		began := time.Now()
-		if err := f.refresh(ctx, i); err != nil {
+// stored returns what the store holds: of a file the pages that are in use, with the index; on MongoDB the
+// documents of grants, without indexes. No server may have a file open.
+func stored(ctx context.Context, s *servers.Store) (bytes, records int, err error) {
+	if s.File != "" {
+		return s.InUse()
+	}
+	err = s.On(ctx, func(db *mongo.Database) error {
+		cursor, err := db.Collection("grants").Find(ctx, bson.D{}, options.Find().SetBatchSize(10_000))
+		if err != nil {
 			return err
 		}
-		took = append(took, float64(time.Since(began).Microseconds()))
-	}
-	slices.Sort(took)
-	s.figures.set(name+"p50", took[len(took)/2])
-	s.figures.set(name+"p99", took[len(took)*99/100])
-	return nil
-}
-
-// refresher refreshes tokens. Each is used by one request at a time.
-type refresher struct {
-	as   credentials
-	free chan string
-}
-
-var errAnswer = errors.New("unexpected answer")
-
-func (f *refresher) signIn(ctx context.Context, i *instance) error {
-	for range signIns {
-		t, status, err := i.token(ctx, f.as, url.Values{"grant_type": {"password"}, "username": {userName}, "password": {password}})
-		if err != nil || status != http.StatusOK || t.Refresh == "" {
-			return fmt.Errorf("%w to a sign-in: %d: %w", errAnswer, status, err)
+		for cursor.Next(ctx) {
+			bytes, records = bytes+len(cursor.Current), records+1
 		}
-		f.free <- t.Refresh
-	}
-	return nil
+		return errors.Join(cursor.Err(), cursor.Close(ctx))
+	})
+	return bytes, records, err
 }
 
-func (f *refresher) refresh(ctx context.Context, i *instance) error {
-	token := <-f.free
-	t, status, err := i.token(ctx, f.as, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token}})
-	if err != nil || status != http.StatusOK {
-		return fmt.Errorf("%w to a refresh: %d: %w", errAnswer, status, err)
-	}
-	f.free <- t.Refresh
-	return nil
-}
-
-func (f *refresher) refreshAll(ctx context.Context, i *instance, n int) error {
-	var next atomic.Int64
-	errs := make([]error, atOnce)
-	var wg sync.WaitGroup
-	for worker := range atOnce {
-		wg.Go(func() {
-			for next.Add(1) <= int64(n) && errs[worker] == nil {
-				errs[worker] = f.refresh(ctx, i)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func refreshTables(w *world, old, now *figures) string {
+func refreshTables(w *world) string {
 	columns := []column{
 		{"bytes stored for each", "bytes", unit("B")},
 		{"records for each", "records", number},
@@ -163,22 +116,8 @@ func refreshTables(w *world, old, now *figures) string {
 	}
 	var b strings.Builder
 	for _, kind := range kinds() {
-		var rows []row
-		for _, n := range w.sizes.refreshes {
-			rows = append(rows, both(commas(int64(n)), fmt.Sprintf("refresh/%s/%d/", kind, n), old, now)...)
-		}
-		b.WriteString("\n" + strings.Replace(titles[kind], ", three instances", "", 1) + "\n\n" + table([]string{"after refreshes", "release"}, columns, rows))
+		title := strings.Replace(titles[kind], ", three instances", "", 1)
+		b.WriteString("\n" + title + "\n\n" + w.figures.table("after refreshes", columns, rowsOf(w.sizes.refreshes, "refresh/"+kind+"/%d/")))
 	}
-	return b.String() + computed(old, w.sizes)
-}
-
-// computed says what many refreshes of the release before leave, by the most that were measured.
-func computed(old *figures, all sizes) string {
-	file, measured := old.Values[fmt.Sprintf("refresh/%s/%d/bytes", embedded, slices.Max(all.refreshes))]
-	documents := old.Values[fmt.Sprintf("refresh/%s/%d/bytes", mongodb, all.refreshesBefore)]
-	if !measured {
-		return ""
-	}
-	return fmt.Sprintf("\nComputed from that, not measured: ten million refreshes of the release before leave %.1f GB in the file, "+
-		"or documents of %.1f GB, for 30 days.\n", file/100, documents/100)
+	return b.String()
 }

@@ -2,78 +2,90 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"oauth-server/lab/page"
+	"oauth-server/lab/servers"
 )
 
 // atRest is one number of clients and instances that is measured at rest, on a store of its own.
 type atRest struct {
 	kind               string
 	clients, instances int
-	store              *store
-	proxy              *proxy // nil for the file
+	store              *servers.Store
+	proxy              *servers.Proxy // nil for the file
 	running            []*instance
 }
 
 func (a *atRest) name() string { return fmt.Sprintf("rest/%s/%dx%d/", a.kind, a.clients, a.instances) }
 
-func (w *world) atRest() (all []*atRest) {
+// title is what the tables call it.
+func (a *atRest) title() string {
+	return fmt.Sprintf("%s clients, %d instance%s", commas(int64(a.clients)), a.instances, strings.Repeat("s", min(1, a.instances-1)))
+}
+
+func (w *world) atRest() (files, databases []*atRest) {
 	for _, n := range w.sizes.restClients {
-		all = append(all, &atRest{kind: embedded, clients: n, instances: 1},
-			&atRest{kind: mongodb, clients: n, instances: 1}, &atRest{kind: mongodb, clients: n, instances: instances})
+		files = append(files, &atRest{kind: embedded, clients: n, instances: 1})
+		databases = append(databases, &atRest{kind: mongodb, clients: n, instances: 1}, &atRest{kind: mongodb, clients: n, instances: instances})
 	}
-	return all
+	return files, databases
 }
 
 // settle is how long instances run before they are at rest.
 const settle = 20 * time.Second
 
 // measureRest lets all run at once, since they have little to do, and counts what they ask of their stores.
-func measureRest(ctx context.Context, w *world, r *release) (err error) {
-	all := w.atRest()
+func measureRest(ctx context.Context, w *world) (err error) {
+	all := slices.Concat(w.atRest())
 	defer func() {
 		for _, a := range all {
 			err = errors.Join(err, a.end(ctx))
 		}
 	}()
 	for _, a := range all {
-		if err := a.begin(ctx, w, r); err != nil {
+		if err := a.begin(ctx, w); err != nil {
 			return fmt.Errorf("%s: %w", a.name(), err)
 		}
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := servers.Pause(ctx, settle); err != nil {
 		return err
 	}
-	errs := make([]error, len(all))
+	found, errs := make([]figures, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, a := range all {
-		wg.Go(func() { errs[i] = a.measure(ctx, w.sizes.rest) })
+		wg.Go(func() { found[i], errs[i] = a.measure(ctx, w.sizes.rest) })
 	}
 	wg.Wait()
+	for _, f := range found {
+		maps.Copy(w.figures, f)
+	}
 	return errors.Join(errs...)
 }
 
-func (a *atRest) begin(ctx context.Context, w *world, r *release) (err error) {
-	if a.store, err = w.newStore(ctx, r, a.kind); err != nil {
+func (a *atRest) begin(ctx context.Context, w *world) (err error) {
+	if a.store, err = w.newStore(ctx, a.kind); err != nil {
 		return err
 	}
-	if _, err := a.store.fill(ctx, "-policies=1", "-clients="+strconv.Itoa(a.clients)); err != nil {
+	if err := fill(ctx, a.store, a.clients, 1); err != nil {
 		return err
 	}
 	seen := *a.store
 	if a.kind == mongodb {
-		if a.proxy, err = newProxy(ctx, w.uri); err != nil {
+		if a.proxy, err = servers.NewProxy(ctx, w.uri); err != nil {
 			return err
 		}
-		seen.uri = a.proxy.URI
+		seen.URI = a.proxy.URI
 	}
-	a.running, err = seen.serveAll(ctx, a.instances)
+	a.running, err = serve(ctx, &seen, a.instances)
 	return err
 }
 
@@ -85,26 +97,26 @@ func (a *atRest) end(ctx context.Context) error {
 	if a.proxy != nil {
 		err = errors.Join(err, a.proxy.Close())
 	}
-	return errors.Join(err, a.store.drop(ctx))
+	return errors.Join(err, a.store.Drop(ctx))
 }
 
-// measure counts for a while, and takes what each instance does in a minute.
-func (a *atRest) measure(ctx context.Context, d time.Duration) error {
+// measure counts for a while, and returns what each instance does in a minute.
+func (a *atRest) measure(ctx context.Context, d time.Duration) (figures, error) {
 	before, err := a.asked()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	used, elapsed, err := spent(a.running, func() error { return pause(ctx, d) })
+	used, elapsed, err := spent(a.running, func() error { return servers.Pause(ctx, d) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := a.asked()
 	each := elapsed / 60 * float64(a.instances)
+	f := figures{a.name() + processorRow: 1000 * used / elapsed}
 	for what, n := range after {
-		a.store.figures.set(a.name()+what, (n-before[what])/each)
+		f[a.name()+what] = (n - before[what]) / each
 	}
-	a.store.figures.set(a.name()+processorRow, 1000*used/elapsed)
-	return err
+	return f, err
 }
 
 // The rows of the tables that are no commands.
@@ -117,100 +129,95 @@ const (
 )
 
 // asked returns the totals so far of commands, commits and bytes of the store.
-func (a *atRest) asked() (map[string]float64, error) {
-	all := map[string]float64{}
+func (a *atRest) asked() (figures, error) {
 	if a.kind == embedded {
-		n, err := commits(a.store.file)
-		disk, failed := written(a.running[0].PID(), toDisk)
-		all[commitsRow], all[writtenRow] = float64(n), disk/1024
-		return all, errors.Join(err, failed)
+		n, err := commits(a.store.File)
+		disk, failed := written(a.running[0].PID(), "write_bytes") // of the pages that were made dirty
+		return figures{commitsRow: float64(n), writtenRow: disk / 1024}, errors.Join(err, failed)
 	}
-	counts, received := a.proxy.counts()
+	counts, received := a.proxy.Counts()
+	all := figures{answersRow: float64(received) / 1024}
 	for command, n := range counts {
 		all[command] = float64(n)
 		all[commandsRow] += float64(n)
 	}
-	all[answersRow] = float64(received) / 1024
 	return all, nil
+}
+
+// commits returns how many transactions have been committed to an embedded file, which another process may
+// have open: the number is in the newer of the two meta pages of bbolt.
+func commits(path string) (newest uint64, err error) {
+	f, err := os.Open(path) //nolint:gosec // G304: a file that this program made
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	for i := range int64(2) {
+		meta := make([]byte, 64)
+		const header, magic = 16, 0xED0CDAED
+		if _, err := f.ReadAt(meta, i*int64(os.Getpagesize())+header); err != nil {
+			return 0, err
+		}
+		if binary.LittleEndian.Uint32(meta) != magic {
+			return 0, fmt.Errorf("%s: no meta page of bbolt", path)
+		}
+		newest = max(newest, binary.LittleEndian.Uint64(meta[48:]))
+	}
+	return newest, nil
 }
 
 // purposes say what commands at rest are for.
 var purposes = map[string]string{
-	"find trail":        "clients and signing keys: is there a newer entry?",
+	"find trail":        "clients, policies and signing keys: is there a newer entry?",
 	"find bans":         "bans: which were stored lately?",
-	"find clients":      "clients: those that have changed, or all",
-	"find audit":        "policies: is there a newer entry?",
-	"find policies":     "policies: has the set changed? Now only if there never was a change",
-	"find keys":         "signing keys: which are valid?",
 	"find instances":    "the other instances",
 	"update instances":  "heartbeat",
 	"update reports":    "its report to operators",
 	"find ratelimits":   "counters",
 	"update ratelimits": "counters",
-	driver:              "the driver's look at its connections, and the clock of the database",
+	servers.Driver:      "the driver's look at its connections, and the clock of the database",
 }
 
-func restTables(w *world, old, now *figures) string {
-	var files, databases []*atRest
-	for _, a := range w.atRest() {
-		if a.kind == embedded {
-			files = append(files, a)
-		} else {
-			databases = append(databases, a)
-		}
+func restTables(w *world) string {
+	files, databases := w.atRest()
+	var commands [][2]string
+	for _, command := range w.figures.commands() {
+		commands = append(commands, [2]string{command, "`" + command + "` | " + purposes[command]})
 	}
-	var b strings.Builder
-	b.WriteString("\nEach cell: before → now. MongoDB, commands per instance and minute:\n\n")
-	rows := [][2]string{}
-	for _, command := range commandsIn(old, now) {
-		purpose := purposes[command]
-		rows = append(rows, [2]string{command, "`" + command + "` | " + purpose})
-	}
-	rows = append(rows, [2]string{commandsRow, "all commands | "}, [2]string{answersRow, "answers, KiB | "}, [2]string{processorRow, "processor time of the instance, ms per second | "})
-	b.WriteString(restTable("command | for", databases, rows, old, now))
-	b.WriteString("\nThe embedded file, per minute:\n\n")
-	b.WriteString(restTable("what", files, [][2]string{
+	commands = append(commands, [2]string{commandsRow, "all commands | "}, [2]string{answersRow, "answers, KiB | "},
+		[2]string{processorRow, "processor time of the instance, ms per second | "})
+	return "\nMongoDB, commands per instance and minute:\n\n" + w.figures.rest("command | for", databases, commands) +
+		"\nThe embedded file, per minute:\n\n" + w.figures.rest("what", files, [][2]string{
 		{commitsRow, "commits (two fsyncs each)"}, {writtenRow, "written to disk, KiB"}, {processorRow, "processor time, ms per second"},
-	}, old, now))
-	return b.String()
+	})
 }
 
-// commandsIn returns, sorted, the commands that an instance sends at least once in ten minutes.
-func commandsIn(all ...*figures) []string {
+// commands returns, sorted, the commands that an instance sends at least once in ten minutes.
+func (f figures) commands() []string {
 	found := map[string]bool{}
-	for _, f := range all {
-		for name, v := range f.Values {
-			rest, ok := strings.CutPrefix(name, "rest/"+mongodb+"/")
-			_, what, _ := strings.Cut(rest, "/")
-			if ok && v >= 0.1 && !slices.Contains([]string{commandsRow, answersRow, processorRow}, what) {
-				found[what] = true
-			}
+	for name, v := range f {
+		rest, ok := strings.CutPrefix(name, "rest/"+mongodb+"/")
+		_, what, _ := strings.Cut(rest, "/")
+		if ok && v >= 0.1 && !slices.Contains([]string{commandsRow, answersRow, processorRow}, what) {
+			found[what] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-func restTable(label string, of []*atRest, rows [][2]string, old, now *figures) string {
-	var b strings.Builder
-	b.WriteString("| " + label + " |")
+// rest returns a table with a column for each of those at rest.
+func (f figures) rest(label string, of []*atRest, rows [][2]string) string {
+	heads := strings.Split(label, " | ")
 	for _, a := range of {
-		fmt.Fprintf(&b, " %s clients, %d instance%s |", commas(int64(a.clients)), a.instances, strings.Repeat("s", min(1, a.instances-1)))
+		heads = append(heads, a.title())
 	}
-	b.WriteString("\n|" + strings.Repeat("---|", len(of)+strings.Count(label, "|")+1) + "\n")
+	var lines [][]string
 	for _, r := range rows {
-		b.WriteString("| " + r[1] + " |")
+		cells := strings.Split(r[1], " | ")
 		for _, a := range of {
-			fmt.Fprintf(&b, " %s → %s |", rate(old, a.name(), r[0]), rate(now, a.name(), r[0]))
+			cells = append(cells, number(f[a.name()+r[0]]))
 		}
-		b.WriteString("\n")
+		lines = append(lines, cells)
 	}
-	return b.String()
-}
-
-// rate shows a value; none is zero where anything was measured.
-func rate(f *figures, name, what string) string {
-	if _, measured := f.Values[name+processorRow]; !measured {
-		return "–"
-	}
-	return number(f.Values[name+what])
+	return page.Markdown(heads, lines)
 }

@@ -1,87 +1,30 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 )
+
+// figures holds the measurements of a part, by names such as clients/mongodb/1000/start.
+type figures map[string]float64
 
 // world is what all parts use.
 type world struct {
-	settings
-	dir    string // for data, logs and binaries
-	sizes  sizes
-	old    *figures
-	now    *release
-	before *release // nil: it is not measured
-	uri    string   // of MongoDB's stand-in
-}
-
-// release is one build of the server, with the program that fills its stores.
-type release struct {
-	name           string // new or old
-	commit         string
-	binary, filler string
-	figures        *figures
-}
-
-// build builds the releases.
-func (w *world) build(ctx context.Context) (err error) {
-	root, err := filepath.Abs(w.root)
-	if err != nil {
-		return err
-	}
-	w.root = root
-	if w.now, err = w.buildTree(ctx, "new", root); err != nil || w.settings.old == "" {
-		return err
-	}
-	tree := filepath.Join(w.dir, "old-tree")
-	if err := w.checkOut(ctx, tree); err != nil {
-		return err
-	}
-	if w.before, err = w.buildTree(ctx, "old", tree); err != nil {
-		return err
-	}
-	w.before.commit = w.settings.old
-	return nil
-}
-
-func (w *world) buildTree(ctx context.Context, name, tree string) (*release, error) {
-	r := &release{name: name, binary: filepath.Join(w.dir, "oauth-server-"+name), filler: filepath.Join(w.dir, "filler-"+name)}
-	return r, errors.Join(
-		process.Execute(ctx, tree, "go", "build", "-o", r.binary, "./cmd/oauth-server"),
-		process.Execute(ctx, tree, "go", "-C", "lab", "build", "-mod=mod", "-o", r.filler, "./cmd/scale/filler"))
-}
-
-// checkOut writes the tree of the release before, and puts the filler into it.
-func (w *world) checkOut(ctx context.Context, tree string) error {
-	filler := filepath.Join(tree, "lab/cmd/scale/filler")
-	if err := errors.Join(
-		os.Mkdir(tree, 0o700),
-		process.Execute(ctx, w.root, "git", "archive", "-o", tree+".tar", w.settings.old),
-		process.Execute(ctx, w.dir, "tar", "-xf", tree+".tar", "-C", tree),
-		os.MkdirAll(filler, 0o700)); err != nil {
-		return err
-	}
-	for from, to := range map[string]string{"main.go": "main.go", "clients.go": "clients.go", "old/policies.go.txt": "policies.go"} {
-		text, err := os.ReadFile(filepath.Join(w.root, "lab/cmd/scale/filler", from)) //nolint:gosec // G304: a file of the project
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(filler, to), text, 0o600); err != nil { //nolint:gosec // G703: below a directory of its own
-			return err
-		}
-	}
-	return nil
+	sizes   sizes
+	dir     string // for data, logs and the binary
+	binary  string
+	heap    string // of MongoDB's stand-in
+	uri     string // of MongoDB's stand-in
+	figures figures
 }
 
 // standInOptions are the options that let MongoDB's stand-in hold millions of documents. The heap
@@ -90,53 +33,17 @@ func (w *world) checkOut(ctx context.Context, tree string) error {
 // yet, or return them all at once.
 const standInOptions = "-Xms%[1]s -Xmx%[1]s -Xmn1g -XX:TieredStopAtLevel=4 -DttlMonitorSeconds=60 -DcursorsShare=true"
 
-// with runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap.
-func (w *world) with(ctx context.Context, do func() error) (err error) {
-	env := []string{"MONGO_TEST_SERVER_OPTIONS=" + fmt.Sprintf(standInOptions, w.heap)}
-	p, err := process.Start(w.dir, "mongodb", env, filepath.Join(w.root, "internal/store/mongo/testserver/run.sh"), "0")
+// withMongoDB runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap.
+func (w *world) withMongoDB(ctx context.Context, do func() error) error {
+	const standIn = "../.ci/mongo-test-server"
+	out, err := process.Run(ctx, "", "", "env", "MONGO_TEST_SERVER_OPTIONS="+fmt.Sprintf(standInOptions, w.heap), standIn)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		const terminated = 143
-		ended, failed := p.Stop(), (*exec.ExitError)(nil)
-		if !errors.As(ended, &failed) || failed.ExitCode() != terminated {
-			err = errors.Join(err, ended)
-		}
-	}()
-	for range 600 {
-		if w.uri = uriIn(p.Log()); w.uri != "" {
-			return do()
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("MongoDB's stand-in does not answer; see %s", p.Log())
-}
-
-func uriIn(log string) string {
-	f, err := os.Open(log) //nolint:gosec // G304: the log of a process that this one started
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "mongodb://") {
-			return lines.Text()
-		}
-	}
-	return ""
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	w.uri = strings.TrimSpace(string(out))
+	err = do()
+	_, failed := process.Run(context.WithoutCancel(ctx), "", "", "env", "MONGODB_TEST_URI="+w.uri, standIn, "stop")
+	return errors.Join(err, failed)
 }
 
 // The kinds of store.
@@ -147,50 +54,145 @@ const (
 
 func kinds() []string { return []string{embedded, mongodb} }
 
-// store is a store of one release.
-type store struct {
-	*release
-	kind, dir, file, uri, database string
-}
-
-// flags returns the store flags for the server, its commands and the filler.
-func (s *store) flags() []string {
-	if s.kind == embedded {
-		return []string{"--data=" + s.file}
-	}
-	return []string{"--mongodb-uri=" + s.uri, "--mongodb-database=" + s.database}
-}
+var titles = map[string]string{embedded: "The embedded file:", mongodb: "MongoDB's stand-in, three instances:"}
 
 // newStore makes an empty store.
-func (w *world) newStore(ctx context.Context, r *release, kind string) (*store, error) {
+func (w *world) newStore(ctx context.Context, kind string) (*servers.Store, error) {
 	dir, err := os.MkdirTemp(w.dir, "store-*")
 	if err != nil {
 		return nil, err
 	}
-	s := &store{release: r, kind: kind, dir: dir, file: filepath.Join(dir, "data.db"), uri: w.uri, database: "scale_" + strings.ToLower(rand.Text())}
-	if kind == mongodb {
-		_, err = s.command(ctx, "", "migrate", "up")
+	if kind == embedded {
+		return servers.InFile(w.binary, dir, "data"), nil
 	}
-	return s, err
+	return servers.InMongoDB(ctx, w.binary, dir, w.uri)
 }
 
-// command runs a command of the server's binary on the store, with that input, and returns its output.
-func (s *store) command(ctx context.Context, input string, args ...string) ([]byte, error) {
-	return output(ctx, input, s.binary, append(args, s.flags()...)...)
-}
-
-// fill runs the filler.
-func (s *store) fill(ctx context.Context, args ...string) ([]byte, error) {
-	return output(ctx, "", s.filler, append(args, s.flags()...)...)
-}
-
-func output(ctx context.Context, input, binary string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // G204: what this program has built
-	var stderr strings.Builder
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &stderr
-	out, err := cmd.Output()
+// onStore calls measure with a store of its own.
+func (w *world) onStore(ctx context.Context, kind, name string, measure func(ctx context.Context, s *servers.Store, name string) error) error {
+	began := time.Now()
+	s, err := w.newStore(ctx, kind)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(binary), strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		return err
 	}
-	return out, nil
+	if err := errors.Join(measure(ctx, s, name), s.Drop(ctx)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fmt.Printf("  %s: %s\n", name, time.Since(began).Round(time.Second))
+	return nil
+}
+
+// measureEach measures a part with each number, on both stores.
+func (w *world) measureEach(ctx context.Context, part string, numbers []int,
+	measure func(ctx context.Context, s *servers.Store, n int, name string) error,
+) error {
+	for _, kind := range kinds() {
+		for _, n := range numbers {
+			name := fmt.Sprintf("%s/%s/%d/", part, kind, n)
+			err := w.onStore(ctx, kind, name, func(ctx context.Context, s *servers.Store, name string) error {
+				return measure(ctx, s, n, name)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// instances is the number of servers that share MongoDB.
+const instances = 3
+
+// instance is a running server.
+type instance struct {
+	*servers.Server
+	stop chan struct{}
+	done sync.WaitGroup
+	peak process.Resident // when it was greatest
+}
+
+// serverConfig leaves no limit that this program would reach.
+const serverConfig = `log: { level: warn }
+rate_limit: { default: { user: [ { name: high, requests: 100000000, window: 60s } ] } }
+failed_attempts: { clients: { per_address: 1000000, per_name: 1000000 } }
+passwords: { sign_ins_per_minute: 1000000 }`
+
+// serve starts so many servers on a store, one after the other. If it fails, none runs.
+func serve(ctx context.Context, s *servers.Store, n int) (all []*instance, err error) {
+	for range n {
+		server, err := s.Serve(ctx, process.AnyCore, serverConfig)
+		if err != nil {
+			return nil, errors.Join(err, endAll(all))
+		}
+		i := &instance{Server: server, stop: make(chan struct{})}
+		i.done.Go(i.watch)
+		all = append(all, i)
+	}
+	return all, nil
+}
+
+// watch looks at the memory of the process, for the parts of it at the peak.
+func (i *instance) watch() {
+	for {
+		if r, err := process.Memory(i.PID()); err == nil && r.Now >= i.peak.Now {
+			i.peak = r
+		}
+		select {
+		case <-i.stop:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func endAll(all []*instance) error {
+	var errs []error
+	for _, i := range all {
+		close(i.stop)
+		i.done.Wait()
+		errs = append(errs, i.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// peakOf returns the memory of the instance that had most. Its file pages are those at the peak.
+func peakOf(all []*instance) (most process.Resident) {
+	for _, i := range all {
+		r, err := process.Memory(i.PID())
+		if err == nil && r.Peak > most.Peak {
+			most = process.Resident{Peak: r.Peak, File: i.peak.File}
+		}
+	}
+	return most
+}
+
+// spent is the processor time of each instance, in seconds, while do runs, and how long that took.
+func spent(all []*instance, do func() error) (processor, elapsed float64, err error) {
+	var running []*servers.Server
+	for _, i := range all {
+		running = append(running, i.Server)
+	}
+	return servers.Spent(do, running...)
+}
+
+// onAll runs do for each instance at once.
+func onAll(all []*instance, do func(i *instance) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for at, i := range all {
+		wg.Go(func() { errs[at] = do(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// written returns the bytes that a process has written, as that field of /proc/PID/io counts them.
+func written(pid int, field string) (n float64, err error) {
+	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "io"))
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, field+": "); found {
+			_, err = fmt.Sscan(value, &n)
+		}
+	}
+	return n, err
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/lab/load"
 )
 
 // The bounds of every phase.
@@ -23,16 +23,6 @@ const (
 	// that it needs.
 	minFlat = 30 * time.Second
 )
-
-// percentile returns the smallest value that at least the share p of the values do not exceed (the
-// nearest rank), or 0 without values. The values must be sorted.
-func percentile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(math.Ceil(p*float64(len(sorted)) - 1e-9)) // 0.999 × 1000 is a little above 999
-	return sorted[min(max(rank, 1), len(sorted))-1]
-}
 
 // latencies returns the sorted latencies of the requests with the grant, or of all without one.
 // Failures are among them: a quick refusal does not make a client wait less.
@@ -115,7 +105,7 @@ func (f *figures) misses() (all []string) {
 		_, by := f.failures()
 		all = append(all, fmt.Sprintf("%.3f %% of requests succeeded, not %.1f %% (%s)", 100*share, 100*minSuccess, outcomes(by)))
 	}
-	if p99 := percentile(f.latencies(""), 0.99); p99 >= maxP99 {
+	if p99 := load.Percentile(f.latencies(""), 99); p99 >= maxP99 {
 		all = append(all, fmt.Sprintf("p99 is %s ms, not below %s ms", ms(p99), ms(maxP99)))
 	}
 	if middle, last := f.memory(); f.phase.length >= minFlat && !flat(middle, last) {

@@ -11,37 +11,6 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-func TestPercentile(t *testing.T) {
-	upTo := func(n int) []time.Duration {
-		all := make([]time.Duration, n)
-		for i := range all {
-			all[i] = time.Duration(i + 1)
-		}
-		return all
-	}
-	for _, test := range []struct {
-		n    int
-		p    float64
-		want time.Duration
-	}{
-		{0, 0.99, 0},
-		{1, 0.5, 1},
-		{1, 1, 1},
-		{2, 0.5, 1},
-		{2, 0.51, 2},
-		{100, 0.99, 99},
-		{101, 0.99, 100},
-		{100, 0.5, 50},
-		{1000, 0.999, 999},
-		{1000, 1, 1000},
-		{10, 0, 1},
-	} {
-		if got := percentile(upTo(test.n), test.p); got != test.want {
-			t.Errorf("percentile %g of 1 to %d = %d, want %d", test.p, test.n, got, test.want)
-		}
-	}
-}
-
 func TestMemoryOfThirds(t *testing.T) {
 	for _, test := range []struct {
 		rss          []int64

@@ -2,25 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/lab/load"
+	"oauth-server/lab/servers"
 	"oauth-server/lab/traffic"
 )
 
-// goodClients returns n clients; every other one refreshes the tokens of a user, the others use
+// goodClients returns the good clients. Every other one refreshes the tokens of a user, the others use
 // client_credentials.
-func goodClients(n int) []traffic.Client {
-	all := make([]traffic.Client, n)
+func goodClients() []traffic.Client {
+	all := make([]traffic.Client, goodCount)
 	for i := range all {
 		all[i] = traffic.Client{ID: fmt.Sprintf("good-%03d", i), Grant: clientcfg.ClientCredentials}
 		if i%2 == 1 {
@@ -43,8 +41,7 @@ func (m *measurement) succeeded() bool { return m.outcome == "200" }
 
 // crowd is the good clients.
 type crowd struct {
-	url         string
-	interval    time.Duration // between two requests of one client
+	url         string // of the server
 	credentials traffic.Credentials
 	phase       atomic.Int32
 
@@ -63,18 +60,18 @@ type goodClient struct {
 
 const (
 	answerTimeout = 10 * time.Second
+	goodInterval  = time.Second / goodRate // between two requests of one client
 	// freshConnectionEvery makes a client connect anew at times, so that connecting is measured too.
 	freshConnectionEvery = 10
 )
 
 // signedIn returns the clients, each with a connection of its own and a refresh token if it
 // needs one.
-func (c *crowd) signedIn(ctx context.Context, n int) ([]*goodClient, error) {
-	all := make([]*goodClient, n)
-	for i, client := range goodClients(n) {
+func (c *crowd) signedIn(ctx context.Context) (all []*goodClient, err error) {
+	for _, client := range goodClients() {
 		g := &goodClient{Client: client, crowd: c}
 		g.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: answerTimeout}
-		all[i] = g
+		all = append(all, g)
 		if client.Grant != clientcfg.RefreshToken {
 			continue
 		}
@@ -90,7 +87,7 @@ func (c *crowd) run(ctx context.Context, clients []*goodClient) {
 	start := time.Now()
 	var sending sync.WaitGroup
 	for i, client := range clients {
-		first := start.Add(c.interval * time.Duration(i) / time.Duration(len(clients)))
+		first := start.Add(goodInterval * time.Duration(i) / time.Duration(len(clients)))
 		sending.Go(func() { client.run(ctx, first) })
 	}
 	sending.Wait()
@@ -101,7 +98,7 @@ func (c *crowd) run(ctx context.Context, clients []*goodClient) {
 func (g *goodClient) run(ctx context.Context, due time.Time) {
 	defer g.http.CloseIdleConnections()
 	free := time.Now()
-	for ; ; due = due.Add(g.interval) {
+	for ; ; due = due.Add(goodInterval) {
 		if !sleepUntil(ctx, due) {
 			return
 		}
@@ -136,59 +133,22 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 
 // send sends one token request. After invalid_grant the next one signs in.
 func (g *goodClient) send(ctx context.Context) (outcome string) {
-	form := url.Values{"grant_type": {"client_credentials"}}
+	form := servers.Own()
 	if g.Grant == clientcfg.RefreshToken {
-		form = url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.token}}
+		form = refreshForm(g.token)
 		if g.token == "" {
-			form = url.Values{"grant_type": {"password"}, "username": {g.Users[0]}, "password": {g.credentials.Passwords[g.Users[0]]}}
+			form = servers.SignIn(g.Users[0], g.credentials.Passwords[g.Users[0]])
 		}
 	}
-	g.sent++
-	answer, err := post(ctx, g.http, g.url+"/token", form, g.ID, g.credentials.Secrets[g.ID], g.sent%freshConnectionEvery == 0)
+	if g.sent++; g.sent%freshConnectionEvery == 0 {
+		g.http.CloseIdleConnections()
+	}
+	answer, err := load.Post(ctx, g.http, g.url+"/token", g.ID, g.credentials.Secrets[g.ID], form)
 	if err != nil {
 		return "no answer"
 	}
 	if answer.RefreshToken != "" || answer.Error == "invalid_grant" {
 		g.token = answer.RefreshToken
 	}
-	return strconv.Itoa(answer.status)
-}
-
-// tokenAnswer is what is read of an answer.
-type tokenAnswer struct {
-	status       int
-	AccessToken  string `json:"access_token"`
-	RefreshToken string `json:"refresh_token"`
-	Error        string `json:"error"`
-}
-
-// maxAnswer is the number of bytes of an answer that are read.
-const maxAnswer = 64 << 10
-
-// post sends a form, with the client's secret, or with its client_id only if that is empty.
-func post(ctx context.Context, client *http.Client, to string, form url.Values, id, secret string, last bool) (answer tokenAnswer, err error) {
-	if secret == "" {
-		form.Set("client_id", id)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
-	if err != nil {
-		return answer, err
-	}
-	if secret != "" {
-		req.SetBasicAuth(url.QueryEscape(id), url.QueryEscape(secret))
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Close = last
-	res, err := client.Do(req)
-	if err != nil {
-		return answer, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return answer, err
-	}
-	answer.status = res.StatusCode
-	_ = json.Unmarshal(body, &answer) // an answer without JSON has a status
-	return answer, nil
+	return strconv.Itoa(answer.Status)
 }

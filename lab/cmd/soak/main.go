@@ -5,38 +5,46 @@
 // clients' requests succeed, 99 % of them within 50 ms, and the server's memory does not
 // grow. `make soak` runs it:
 //
-//	go -C tools run ./cmd/soak [-duration 10m] [-mongodb-uri URI] [-gomaxprocs N] [-gomemlimit 870MiB]
+//	go -C lab run ./cmd/soak [-duration 10m] [-only sign-ins] [-mongodb-uri URI]
 //
-// It reads /proc and uses the addresses 127.0.1.x, so it runs on Linux only.
+// It uses the addresses 127.0.1.x, so it runs on Linux only.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
+	"oauth-server/lab/traffic"
 )
 
 // options are the flags.
 type options struct {
-	root        string // directory of the project, relative to the working directory
-	dir         string // for data and logs
-	duration    time.Duration
-	good        int     // good clients
-	goodRate    float64 // requests per second of each
-	connections int     // slow connections
-	rate        float64 // requests per second of each flood
-	addresses   int     // that the attacks come from
-	seed        uint64
-	only        string // name of a phase
-	mongoDB     string // URI; empty for the embedded store
-	goMaxProcs  string // of the server; empty as in the environment
-	goMemLimit  string
+	duration time.Duration
+	only     string // name of a phase
+	mongoDB  string // URI; empty for the embedded store
 }
+
+// The numbers of clients, attackers and their requests.
+const (
+	goodCount   = 50   // good clients; every other one refreshes the tokens of a user
+	goodRate    = 2    // requests per second of each
+	connections = 2000 // slow ones
+	floodRate   = 100  // requests per second of each flood
+	addresses   = 8    // that the attacks come from
+)
 
 // attackCommand makes this program the process that attacks, see [attackMain].
 const attackCommand = "attack"
@@ -45,18 +53,10 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == attackCommand {
 		exit(attackMain(os.Stdin, os.Stdout))
 	}
-	o := options{root: ".."}
+	var o options
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "length of all phases together, at least 20s")
-	flag.IntVar(&o.good, "good", 50, "number of good clients; every other one refreshes the tokens of a user")
-	flag.Float64Var(&o.goodRate, "good-rate", 2, "requests per second of each good client")
-	flag.IntVar(&o.connections, "connections", 2000, "number of slow connections")
-	flag.Float64Var(&o.rate, "rate", 100, "requests per second of each flood")
-	flag.IntVar(&o.addresses, "addresses", 8, "number of addresses that the attacks come from, 1 to 250")
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random choices")
 	flag.StringVar(&o.only, "only", "", "name of a phase that alone follows the first, such as sign-ins")
 	flag.StringVar(&o.mongoDB, "mongodb-uri", "", "MongoDB for the server, which gets a new database there; the embedded store if empty")
-	flag.StringVar(&o.goMaxProcs, "gomaxprocs", "", "GOMAXPROCS of the server; as in the environment if empty")
-	flag.StringVar(&o.goMemLimit, "gomemlimit", "", "GOMEMLIMIT of the server; as in the environment if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := run(ctx, o)
@@ -72,47 +72,103 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-var errOptions = errors.New("-duration is at least 20s; -good, -good-rate, -rate and -connections are above 0; -addresses is 1 to 250; -only is the name of a phase")
-
-func (o *options) validate() error {
-	if o.duration < 20*time.Second || o.good < 2 || o.goodRate <= 0 || o.rate <= 0 || o.connections < 1 || o.addresses < 1 || o.addresses > 250 ||
-		phases(o.duration, o.only) == nil {
-		return errOptions
-	}
-	return nil
-}
-
 func run(ctx context.Context, o options) (err error) {
-	if err := o.validate(); err != nil {
-		return err
+	all := phases(o.duration, o.only)
+	if o.duration < 20*time.Second || all == nil {
+		return errors.New("-duration is at least 20s, and -only is the name of a phase")
 	}
-	if o.dir, err = os.MkdirTemp("", "soak-*"); err != nil {
-		return err
-	}
-	fmt.Println("data and logs are in", o.dir, "until this ends without an error")
-	defer func() {
-		if err == nil {
-			err = os.RemoveAll(o.dir)
-		}
-	}()
-	w, err := start(ctx, o)
+	dir, err := os.MkdirTemp("", "soak-*")
 	if err != nil {
 		return err
 	}
-	figures, err := w.soak(ctx)
-	size := logSize(w.server.Log())
-	if err := errors.Join(err, w.server.Stop()); err != nil {
+	fmt.Println("data and logs are in", dir, "until this ends without an error")
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}()
+	s, err := start(ctx, dir, o.mongoDB)
+	if err != nil {
+		return err
+	}
+	figures, err := s.run(ctx, dir, all)
+	log, _ := os.ReadFile(s.server.Log())
+	if err := errors.Join(err, s.server.Stop()); err != nil {
 		return err
 	}
 	text, err := verdict(figures)
-	fmt.Printf("%s\nThe server's log (warnings and errors) has %d KiB.\n%s", report(o, figures), size>>10, text)
+	fmt.Printf("%s\nThe server's log (warnings and errors) has %d KiB.\n%s", report(o, figures), len(log)>>10, text)
 	return err
 }
 
-func logSize(file string) int64 {
-	info, err := os.Stat(file)
+// The attackers' own registrations: what an attacker can have who is an ordinary customer.
+const (
+	attackApp  = "attack-app" // a public client, without a limit on token requests
+	attackAPI  = "attack-api" // a confidential client, for introspection
+	attackUser = "attack-user"
+)
+
+// soak is a running server and those who use it.
+type soak struct {
+	server      *servers.Server
+	credentials traffic.Credentials
+}
+
+// start builds the server, registers clients and users, and starts it.
+func start(ctx context.Context, dir, mongoDB string) (*soak, error) {
+	binary, err := servers.BuildServer(ctx, dir)
 	if err != nil {
-		return 0
+		return nil, err
 	}
-	return info.Size()
+	store := servers.InFile(binary, dir, "data")
+	where := config.Store{Embedded: &config.Embedded{Path: store.File}}
+	if mongoDB != "" {
+		if store, err = servers.InMongoDB(ctx, binary, dir, mongoDB); err != nil {
+			return nil, err
+		}
+		where = config.Store{MongoDB: &config.MongoDB{URI: mongoDB, Database: store.Database}}
+	}
+	s := &soak{}
+	if err := s.register(ctx, where); err != nil {
+		return nil, err
+	}
+	s.server, err = store.Serve(ctx, process.AnyCore, serverConfig())
+	return s, err
+}
+
+func (s *soak) register(ctx context.Context, where config.Store) (err error) {
+	store, err := app.OpenStore(ctx, where)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	clients := append(goodClients(), traffic.Client{ID: attackAPI, Grant: clientcfg.ClientCredentials})
+	now := time.Now()
+	if s.credentials, err = traffic.Register(ctx, store, clients, now); err != nil {
+		return err
+	}
+	publicApp := clientcfg.Client{
+		ID: attackApp, Public: true, Scopes: []string{"read"},
+		Grants: []clientcfg.Grant{clientcfg.RefreshToken, clientcfg.Password},
+	}
+	if _, _, err := app.CreateClient(ctx, store, publicApp, now); err != nil {
+		return err
+	}
+	password := rand.Text()
+	s.credentials.Passwords[attackUser] = password
+	_, err = app.CreateUser(ctx, store, attackUser, password, clientcfg.NoAccess, now)
+	return err
+}
+
+// serverConfig returns the configuration of the server: the defaults, except that good clients
+// have limits that they stay below, and that the attackers' app has none, so that no limit on
+// token requests protects what is attacked.
+func serverConfig() string {
+	limit := fmt.Sprintf("[{ name: per-minute, requests: %d, window: 60s }]", goodRate*60*2+60)
+	var b strings.Builder
+	fmt.Fprintf(&b, "log: { level: warn }\nrate_limit:\n  clients:\n    %s: { trusted: true }\n", attackApp)
+	for _, c := range goodClients() {
+		fmt.Fprintf(&b, "    %s: { user: %s, client: %s }\n", c.ID, limit, limit)
+	}
+	return b.String()
 }

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"oauth-server/internal/overload/proctime"
+	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 )
 
 // sample is the state of the server at one time. A figure that could not be read is 0.
@@ -27,8 +23,7 @@ type sample struct {
 // observer samples the server, and the machine's timers, by phase.
 type observer struct {
 	phase   *atomic.Int32
-	pid     int
-	metrics string // URL
+	server  *servers.Server
 	dir     string // on the disk of the embedded store
 	samples map[int][]sample
 	late    map[int][]time.Duration
@@ -40,12 +35,13 @@ func (o *observer) sample(ctx context.Context) {
 	o.samples = map[int][]sample{}
 	for due := time.Now().Add(time.Second / 2); sleepUntil(ctx, due); due = due.Add(time.Second) {
 		phase := int(o.phase.Load())
-		s := sample{rss: residentBytes(o.pid)}
-		if text, err := get(ctx, o.metrics); err == nil {
-			s.goroutines = int(metric(text, "go_goroutines"))
-			s.files = int(metric(text, "process_open_fds"))
-			s.collections = int(metric(text, "go_gc_duration_seconds_count"))
-			s.paused = time.Duration(metric(text, "go_gc_duration_seconds_sum") * float64(time.Second))
+		memory, _ := process.Memory(o.server.PID())
+		s := sample{rss: memory.Now}
+		if found, err := o.server.Metrics(ctx); err == nil {
+			s.goroutines = int(found["go_goroutines"])
+			s.files = int(found["process_open_fds"])
+			s.collections = int(found["go_gc_duration_seconds_count"])
+			s.paused = time.Duration(found["go_gc_duration_seconds_sum"] * float64(time.Second))
 		}
 		o.samples[phase] = append(o.samples[phase], s)
 	}
@@ -94,105 +90,50 @@ func (o *observer) disk(ctx context.Context) {
 	}
 }
 
-func get(ctx context.Context, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	return io.ReadAll(res.Body)
+// usage is processor time, as a number of cores after [usage.since].
+type usage struct {
+	at                               time.Time
+	server, attackers, self, machine time.Duration
+	waited                           time.Duration // by the server, for a processor
 }
 
-// metric returns the value of a metric without labels in the text format of Prometheus, or 0.
-func metric(text []byte, name string) float64 {
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			f, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0
-			}
-			return f
+// readUsage reads the usage of the server and of the attackers, if their process is not 0.
+func readUsage(server, attackers int) (u usage, err error) {
+	u.at = time.Now()
+	own, err := proctime.Of(server)
+	if err != nil {
+		return u, err
+	}
+	u.server, u.waited = own.Ran, own.Waited
+	if u.self, err = process.Whole(os.Getpid())(); err != nil {
+		return u, err
+	}
+	if attackers != 0 {
+		if u.attackers, err = process.Whole(attackers)(); err != nil {
+			return u, err
 		}
 	}
-	return 0
+	u.machine, err = process.Busy(process.AnyCore)
+	return u, err
 }
 
-// residentBytes returns the resident memory of a process, or 0.
-func residentBytes(pid int) int64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	return resident(string(raw))
+// cores are numbers of cores in use.
+type cores struct {
+	server, waited, attackers, self float64
+	others                          float64 // by what is neither the server nor the soak
 }
 
-// resident returns the value of VmRSS, in bytes, in the text of /proc/PID/status.
-func resident(status string) int64 {
-	for line := range strings.Lines(status) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10
-		}
+// since returns the usage since another, as numbers of cores.
+func (u usage) since(before usage) cores {
+	took := u.at.Sub(before.at)
+	if took <= 0 {
+		return cores{}
 	}
-	return 0
-}
-
-// ticksPerSecond is USER_HZ, the unit of times in /proc; Linux has it fixed for programs.
-const ticksPerSecond = 100
-
-var errProc = errors.New("unexpected text in /proc")
-
-// processSeconds returns the processor time that a process has used.
-func processSeconds(pid int) (float64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
+	each := func(now, then time.Duration) float64 { return float64(now-then) / float64(took) }
+	c := cores{
+		server: each(u.server, before.server), waited: each(u.waited, before.waited),
+		attackers: each(u.attackers, before.attackers), self: each(u.self, before.self),
 	}
-	return processTicks(string(raw))
-}
-
-// processTicks returns utime and stime, in seconds, of a line as in /proc/PID/stat. They are fields
-// 14 and 15; field 2, the name, is in parentheses and may contain anything.
-func processTicks(line string) (float64, error) {
-	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
-	if len(fields) < 13 {
-		return 0, errProc
-	}
-	return ticks(fields[11], fields[12])
-}
-
-// machineSeconds returns the processor time that all of the machine has used.
-func machineSeconds() (float64, error) {
-	raw, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	line, _, _ := strings.Cut(string(raw), "\n")
-	return machineTicks(line)
-}
-
-// machineTicks returns the time, in seconds, of the first line of /proc/stat, without idle, iowait
-// and the time of guests, which user time includes.
-func machineTicks(line string) (float64, error) {
-	fields := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal …
-	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, errProc
-	}
-	return ticks(fields[1], fields[2], fields[3], fields[6], fields[7], fields[8])
-}
-
-func ticks(fields ...string) (sum float64, err error) {
-	for _, field := range fields {
-		n, err := strconv.ParseUint(field, 10, 64)
-		if err != nil {
-			return 0, errProc
-		}
-		sum += float64(n)
-	}
-	return sum / ticksPerSecond, nil
+	c.others = max(each(u.machine, before.machine)-c.server-c.attackers-c.self, 0)
+	return c
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/lab/load"
+	"oauth-server/lab/process"
 )
 
 // report returns the figures of all phases as tables.
@@ -20,10 +20,9 @@ func report(o options, all []figures) string {
 	if o.mongoDB != "" {
 		store = "MongoDB"
 	}
-	fmt.Fprintf(w, "\n%d good clients with %g requests a second each; %d slow connections; floods of %g requests a second each,\n"+
-		"from %d addresses; %s; %d processors; GOMAXPROCS=%q GOMEMLIMIT=%q; load average %s\n",
-		o.good, o.goodRate, o.connections, o.rate, o.addresses, store, runtime.NumCPU(),
-		setting(o.goMaxProcs, "GOMAXPROCS"), setting(o.goMemLimit, "GOMEMLIMIT"), loadAverage())
+	fmt.Fprintf(w, "\n%d good clients with %d requests a second each; %d slow connections; floods of %d requests a second each,\n"+
+		"from %d addresses; %s; %s; load average %s\n",
+		goodCount, goodRate, connections, floodRate, addresses, store, process.Machine(), process.LoadAverage())
 
 	fmt.Fprint(w, "\nGood clients: latency in ms (cc: client_credentials).\n"+
 		"Noise of the machine: late is how late timers fired, disk how long it took to sync a page.\n\n")
@@ -35,9 +34,9 @@ func report(o options, all []figures) string {
 			return []string{
 				f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(len(f.good)), fmt.Sprint(failed),
 				fmt.Sprintf("%.3f", 100*f.success()),
-				ms(percentile(took, 0.5)), ms(percentile(took, 0.9)), ms(percentile(took, 0.99)), ms(percentile(took, 0.999)), ms(percentile(took, 1)),
-				ms(percentile(f.latencies(clientcfg.ClientCredentials), 0.99)), ms(percentile(f.latencies(clientcfg.RefreshToken), 0.99)),
-				ms(percentile(late, 0.99)), ms(percentile(late, 1)), ms(percentile(syncs, 0.99)),
+				ms(load.Percentile(took, 50)), ms(load.Percentile(took, 90)), ms(load.Percentile(took, 99)), ms(load.Percentile(took, 99.9)), ms(load.Percentile(took, 100)),
+				ms(load.Percentile(f.latencies(clientcfg.ClientCredentials), 99)), ms(load.Percentile(f.latencies(clientcfg.RefreshToken), 99)),
+				ms(load.Percentile(late, 99)), ms(load.Percentile(late, 100)), ms(load.Percentile(syncs, 99)),
 			}
 		})
 
@@ -51,7 +50,7 @@ func report(o options, all []figures) string {
 			cores := func(n float64) string { return fmt.Sprintf("%.2f", n) }
 			return []string{
 				f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20), fmt.Sprint(goroutines), fmt.Sprint(files),
-				fmt.Sprintf("%.1f", collections), ms(pause), cores(f.cores.server), cores(f.cores.waited), cores(f.cores.attackers), cores(f.cores.self), cores(f.cores.others()),
+				fmt.Sprintf("%.1f", collections), ms(pause), cores(f.cores.server), cores(f.cores.waited), cores(f.cores.attackers), cores(f.cores.self), cores(f.cores.others),
 			}
 		})
 
@@ -87,20 +86,4 @@ func outcomes(counts map[string]int) string {
 		parts = append(parts, fmt.Sprintf("%s x %d", outcome, counts[outcome]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// setting returns the flag's value, or that in the environment.
-func setting(flag, variable string) string {
-	if flag != "" {
-		return flag
-	}
-	return os.Getenv(variable)
-}
-
-func loadAverage() string {
-	raw, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Join(strings.Fields(string(raw))[:3], " ")
 }

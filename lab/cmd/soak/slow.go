@@ -33,9 +33,9 @@ const (
 func (p *plan) slow(ctx context.Context, t *tally, dialers []*net.Dialer) {
 	start := time.Now()
 	var held sync.WaitGroup
-	for i := range p.Connections {
+	for i := range connections {
 		held.Go(func() {
-			next := start.Add(dialSpread * time.Duration(i) / time.Duration(p.Connections))
+			next := start.Add(dialSpread * time.Duration(i) / time.Duration(connections))
 			for sleepUntil(ctx, next) {
 				t.add(slowConnections, p.hold(ctx, dialers[i%len(dialers)], i%len(manners)))
 				next = time.Now().Add(redialDelay)

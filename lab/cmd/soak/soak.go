@@ -6,31 +6,28 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
+	"slices"
 	"sync"
 	"time"
 
-	"oauth-server/internal/overload/proctime"
+	"oauth-server/lab/load"
+	"oauth-server/lab/servers"
 	"oauth-server/lab/traffic"
 )
 
-// soak runs all phases and returns the figures of each.
-func (w *world) soak(ctx context.Context) ([]figures, error) {
-	c := &crowd{
-		url: w.url, credentials: w.credentials,
-		interval: time.Duration(float64(time.Second) / w.goodRate),
-	}
-	clients, err := c.signedIn(ctx, w.good)
+// run runs all phases and returns the figures of each. The directory is on the disk of the embedded store.
+func (s *soak) run(ctx context.Context, dir string, all []phase) ([]figures, error) {
+	c := &crowd{url: s.server.URL(), credentials: s.credentials}
+	clients, err := c.signedIn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := phases(w.duration, w.only)
-	plans, err := w.plans(ctx, all)
+	plans, err := s.plans(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	watching, end := context.WithCancel(ctx)
-	observer := &observer{phase: &c.phase, pid: w.server.PID(), metrics: w.metrics, dir: w.dir}
+	observer := &observer{phase: &c.phase, server: s.server, dir: dir}
 	var watchers sync.WaitGroup
 	watchers.Go(func() { c.run(watching, clients) })
 	watchers.Go(func() { observer.sample(watching) })
@@ -42,7 +39,7 @@ func (w *world) soak(ctx context.Context) ([]figures, error) {
 		c.phase.Store(int32(i))
 		fmt.Printf("%s  %s for %v\n", time.Now().Format(time.TimeOnly), p.name, p.length)
 		results[i] = figures{phase: p}
-		if err = w.attack(ctx, plans[i], &results[i]); err != nil {
+		if err = s.attack(ctx, plans[i], &results[i]); err != nil {
 			break
 		}
 	}
@@ -58,7 +55,7 @@ func (w *world) soak(ctx context.Context) ([]figures, error) {
 }
 
 // attack runs one phase.
-func (w *world) attack(ctx context.Context, p plan, f *figures) error {
+func (s *soak) attack(ctx context.Context, p plan, f *figures) error {
 	attackers := 0
 	var a *attack
 	if len(p.Kinds) > 0 {
@@ -68,11 +65,11 @@ func (w *world) attack(ctx context.Context, p plan, f *figures) error {
 		}
 		attackers = a.cmd.Process.Pid
 	}
-	before, err := readUsage(w.server.PID(), attackers)
+	before, err := readUsage(s.server.PID(), attackers)
 	if err == nil && !sleepUntil(ctx, time.Now().Add(f.phase.length)) {
 		err = ctx.Err()
 	}
-	after, afterErr := readUsage(w.server.PID(), attackers)
+	after, afterErr := readUsage(s.server.PID(), attackers)
 	f.cores = after.since(before)
 	err = errors.Join(err, afterErr)
 	if a != nil {
@@ -83,26 +80,27 @@ func (w *world) attack(ctx context.Context, p plan, f *figures) error {
 }
 
 // plans prepares the attack of each phase: it gets the tokens that the attackers hold.
-func (w *world) plans(ctx context.Context, all []phase) ([]plan, error) {
-	token, err := w.post(ctx, url.Values{"grant_type": {"client_credentials"}}, attackAPI)
+func (s *soak) plans(ctx context.Context, all []phase) (plans []plan, err error) {
+	token, err := s.token(ctx, attackAPI, servers.Own())
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]plan, len(all))
 	for i, phase := range all {
 		p := plan{
-			URL: w.url, Kinds: phase.attacks, Connections: w.connections, Rate: w.rate, Seed: w.seed + uint64(i),
-			Password: w.credentials.Passwords[attackUser], Secret: w.credentials.Secrets[attackAPI], Token: token.AccessToken,
+			URL: s.server.URL(), Kinds: phase.attacks, Seed: uint64(i + 1),
+			Password: s.credentials.Passwords[attackUser], Secret: s.credentials.Secrets[attackAPI], Token: token.AccessToken,
 		}
-		for n := range w.addresses {
+		for n := range addresses {
 			if !phase.sameAddress {
 				p.Addresses = append(p.Addresses, fmt.Sprintf("127.0.1.%d", n+1))
 			}
 		}
-		if p.Spent, err = w.spent(ctx, phase); err != nil {
-			return nil, err
+		if slices.Contains(phase.attacks, spentTokens) {
+			if p.Spent, err = s.spent(ctx); err != nil {
+				return nil, err
+			}
 		}
-		plans[i] = p
+		plans = append(plans, p)
 	}
 	return plans, nil
 }
@@ -111,29 +109,27 @@ func (w *world) plans(ctx context.Context, all []phase) ([]plan, error) {
 const families = 10
 
 // spent returns refresh tokens that have been used. Of each family there are two.
-func (w *world) spent(ctx context.Context, p phase) (tokens []string, err error) {
-	for _, kind := range p.attacks {
-		for n := 0; kind == spentTokens && n < families; n++ {
-			form := url.Values{"grant_type": {"password"}, "username": {attackUser}, "password": {w.credentials.Passwords[attackUser]}}
-			for range 3 {
-				answer, err := w.post(ctx, form, attackApp)
-				if err != nil {
-					return nil, err
-				}
-				tokens = append(tokens, answer.RefreshToken)
-				form = url.Values{"grant_type": {"refresh_token"}, "refresh_token": {answer.RefreshToken}}
+func (s *soak) spent(ctx context.Context) (tokens []string, err error) {
+	for range families {
+		form := servers.SignIn(attackUser, s.credentials.Passwords[attackUser])
+		for range 3 {
+			answer, err := s.token(ctx, attackApp, form)
+			if err != nil {
+				return nil, err
 			}
-			tokens = tokens[:len(tokens)-1] // the last one has not been used
+			tokens = append(tokens, answer.RefreshToken)
+			form = refreshForm(answer.RefreshToken)
 		}
+		tokens = tokens[:len(tokens)-1] // the last one has not been used
 	}
 	return tokens, nil
 }
 
-// post sends a token request that must succeed.
-func (w *world) post(ctx context.Context, form url.Values, id string) (tokenAnswer, error) {
-	answer, err := post(ctx, http.DefaultClient, w.url+"/token", form, id, w.credentials.Secrets[id], false)
-	if err == nil && answer.status != http.StatusOK {
-		err = fmt.Errorf("%s of %s: %d %s", form.Get("grant_type"), id, answer.status, answer.Error)
+// token sends a token request that must succeed.
+func (s *soak) token(ctx context.Context, id string, form url.Values) (load.Answer, error) {
+	answer, err := load.Post(ctx, http.DefaultClient, s.server.URL()+"/token", id, s.credentials.Secrets[id], form)
+	if err == nil && answer.Status != http.StatusOK {
+		err = fmt.Errorf("%s of %s: %d %s", form.Get("grant_type"), id, answer.Status, answer.Error)
 	}
 	return answer, err
 }
@@ -145,48 +141,6 @@ type figures struct {
 	late    []time.Duration // how late timers of this process fired: the noise of the machine
 	syncs   []time.Duration // how long the disk took for a page
 	samples []sample
-	cores   usage
+	cores   cores
 	attacks traffic.Summary
 }
-
-// usage is processor time, as a number of cores after [usage.since].
-type usage struct {
-	at                               time.Time
-	server, attackers, self, machine float64
-	waited                           float64 // by the server, for a processor
-}
-
-func readUsage(server, attackers int) (u usage, err error) {
-	u.at = time.Now()
-	pids := map[int]*float64{server: &u.server, os.Getpid(): &u.self}
-	if attackers != 0 {
-		pids[attackers] = &u.attackers
-	}
-	for pid, seconds := range pids {
-		if *seconds, err = processSeconds(pid); err != nil {
-			return u, err
-		}
-	}
-	threads, err := proctime.Of(server)
-	if err != nil {
-		return u, err
-	}
-	u.waited = threads.Waited.Seconds()
-	u.machine, err = machineSeconds()
-	return u, err
-}
-
-func (u usage) since(before usage) usage {
-	took := u.at.Sub(before.at).Seconds()
-	if took <= 0 {
-		return usage{}
-	}
-	return usage{
-		server: (u.server - before.server) / took, attackers: (u.attackers - before.attackers) / took,
-		self: (u.self - before.self) / took, machine: (u.machine - before.machine) / took,
-		waited: (u.waited - before.waited) / took,
-	}
-}
-
-// others is what is neither the server nor the soak.
-func (u usage) others() float64 { return max(u.machine-u.server-u.attackers-u.self, 0) }

@@ -63,10 +63,10 @@ func TestReport(t *testing.T) {
 			{rss: 70 << 20, goroutines: 9, files: 12},
 			{rss: 80 << 20, goroutines: 8, files: 11, collections: 15, paused: time.Second + 10*time.Millisecond},
 		},
-		cores:   usage{server: 0.5, attackers: 0.25, self: 0.05, machine: 1, waited: 0.75},
+		cores:   cores{server: 0.5, attackers: 0.25, self: 0.05, others: 0.2, waited: 0.75},
 		attacks: traffic.Summary{"sign-ins": {"503": 2, "400": 1}},
 	}
-	out := report(options{good: 50, goodRate: 2, connections: 2000, rate: 100, addresses: 8, goMemLimit: "870MiB", goMaxProcs: "2"}, []figures{f})
+	out := report(options{}, []figures{f})
 	for _, want := range [][]string{
 		{"sign-ins", "60", "1000", "1", "99.900", "2.0", "2.0", "2.0", "2.0", "30.0", "2.0", "30.0", "3.0", "3.0", "4.0"},
 		{"sign-ins", "70", "80", "9", "12", "2.5", "2.0", "0.50", "0.75", "0.25", "0.05", "0.20"},
@@ -76,7 +76,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("no row %q in\n%s", want, out)
 		}
 	}
-	for _, want := range []string{"the embedded store", `GOMAXPROCS="2" GOMEMLIMIT="870MiB"`, "50 good clients with 2 requests"} {
+	for _, want := range []string{"the embedded store", "50 good clients with 2 requests"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -94,7 +94,7 @@ func hasRow(text string, want []string) bool {
 
 // The server reads its configuration without a complaint.
 func TestServerConfig(t *testing.T) {
-	text := serverConfig(goodClients(3), 2)
+	text := serverConfig()
 	file := filepath.Join(t.TempDir(), "soak.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -103,8 +103,22 @@ func TestServerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if got := len(c.RateLimit.Clients); got != 4 {
-		t.Errorf("%d clients with limits of their own, want 4", got)
+	if got := len(c.RateLimit.Clients); got != goodCount+1 {
+		t.Errorf("%d clients with limits of their own", got)
+	}
+}
+
+// Usage is shown as cores, and what is neither of the server nor of the soak is of others.
+func TestSince(t *testing.T) {
+	const s = time.Second
+	before := usage{at: time.Unix(10, 0), server: s, machine: 10 * s}
+	after := usage{at: time.Unix(14, 0), server: 3 * s, waited: s, attackers: 2 * s, self: s, machine: 18 * s}
+	want := cores{server: 0.5, waited: 0.25, attackers: 0.5, self: 0.25, others: 0.75}
+	if got := after.since(before); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := before.since(before); got != (cores{}) {
+		t.Errorf("in no time: %+v", got)
 	}
 }
 
@@ -126,40 +140,6 @@ func TestFloodsRepeat(t *testing.T) {
 		}
 		if first[0] == first[1] && first[1] == first[2] && first[2] == first[3] && first[3] == first[4] {
 			t.Errorf("%s repeats one request: %s", kind, first[0])
-		}
-	}
-}
-
-func TestReadingOfProc(t *testing.T) {
-	if got := resident("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t   2048 kB\nThreads:\t1\n"); got != 2<<20 {
-		t.Errorf("VmRSS = %d", got)
-	}
-	if got := resident("Name:\tx\n"); got != 0 {
-		t.Errorf("no VmRSS = %d", got)
-	}
-	got, err := processTicks("12 (a ) b) S 1 12 12 0 -1 4194560 1 2 3 4 150 50 7 8 20 0 1 0\n")
-	if err != nil || got != 2 {
-		t.Errorf("process: %g s, error %v, want 2 s", got, err)
-	}
-	got, err = machineTicks("cpu  100 200 300 9999 8888 10 20 70 5 5")
-	if err != nil || got != 7 {
-		t.Errorf("machine: %g s, error %v, want 7 s", got, err)
-	}
-	for _, line := range []string{"", "12 (x) S 1", "cpu x 2", "cpu 1 2 3 4 5 6 7 x"} {
-		if _, err := processTicks(line); err == nil {
-			t.Errorf("process %q: no error", line)
-		}
-		if _, err := machineTicks(line); err == nil {
-			t.Errorf("machine %q: no error", line)
-		}
-	}
-}
-
-func TestMetric(t *testing.T) {
-	text := []byte("# TYPE go_goroutines gauge\ngo_goroutines 42\nprocess_open_fds 1.2e+01\n")
-	for name, want := range map[string]float64{"go_goroutines": 42, "process_open_fds": 12, "go": 0} {
-		if got := metric(text, name); got != want {
-			t.Errorf("%s = %g, want %g", name, got, want)
 		}
 	}
 }

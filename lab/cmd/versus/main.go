@@ -1,6 +1,7 @@
-// Command versus compares two builds of the server from outside, by turns, and prints a table of medians:
+// Command versus compares two builds of the server from outside, by turns, and prints a table of medians.
+// `make bench-versus` runs it:
 //
-//	go -C benchmarks run ./cmd/versus -old /tmp/old-server -new /tmp/new-server -mongodb mongodb://127.0.0.1:27017
+//	MONGODB_TEST_URI=mongodb://127.0.0.1:27017 go -C lab run ./cmd/versus -old /tmp/old-server -new /tmp/new-server
 //
 // Everything it needs is made through the commands and the endpoints of each binary, so the two may store it
 // differently. The parts are
@@ -14,7 +15,7 @@
 //	changes    with 10 changes a second, how long until another instance acts on each kind
 //	idle       database commands per instance and minute without traffic
 //
-// It reads /proc, so it runs on Linux only. Both builds share the machine with the load.
+// Both builds share the machine with the load. With TMPDIR in memory no disk is measured.
 package main
 
 import (
@@ -30,25 +31,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"oauth-server/lab/benchmark"
+	"oauth-server/lab/servers"
 )
 
 func main() {
-	var b bench
 	old, latest := flag.String("old", "", "binary to compare with"), flag.String("new", "", "binary to compare")
 	names := flag.String("parts", "", "parts, comma-separated (default all)")
-	flag.IntVar(&b.rounds, "rounds", 5, "rounds")
-	flag.IntVar(&b.slices, "slices", 8, "slices of each rate in a round: both builds run, and take turns under load")
-	flag.DurationVar(&b.slice, "slice", 300*time.Millisecond, "length of a slice")
-	flag.IntVar(&b.codes, "codes", 400, "codes of a slice with 64 connections; with one, a tenth")
-	flag.StringVar(&b.uri, "mongodb", os.Getenv("MONGODB_TEST_URI"), "MongoDB, for the parts that need it")
-	flag.StringVar(&b.clients, "clients", "100000,1000000", "numbers of clients of the part start")
-	flag.IntVar(&b.followed, "followed", 2000, "clients of the part follow on MongoDB, where importing one takes 20 ms")
-	flag.IntVar(&b.followedInFile, "followed-in-file", 100000, "clients of the part follow in a file")
-	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the part idle counts")
-	flag.StringVar(&b.dir, "dir", "", "directory for the data (default a temporary one)")
+	small := flag.Bool("small", false, "small numbers: a try in two minutes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := b.run(ctx, *old, *latest, *names)
+	err := run(ctx, *old, *latest, *names, sizesOf(*small))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "versus:", err)
@@ -56,13 +50,38 @@ func main() {
 	}
 }
 
+// sizes holds the number and size of the measurements.
+type sizes struct {
+	rounds         int
+	slices         int // of each rate in a round: both builds run, and take turns under load
+	slice          time.Duration
+	codes          int           // of a slice with 64 connections; with one, a tenth
+	clients        []int         // of the part start
+	followed       int           // clients of the part follow on MongoDB, where importing one takes 20 ms
+	followedInFile int           // the same in a file
+	changes        int           // of the part changes
+	idle           time.Duration // of the part idle
+}
+
+func sizesOf(small bool) sizes {
+	if small {
+		return sizes{
+			rounds: 1, slices: 2, slice: 100 * time.Millisecond, codes: 50, clients: []int{1000}, followed: 20, followedInFile: 100,
+			changes: 50, idle: 5 * time.Second,
+		}
+	}
+	return sizes{
+		rounds: 5, slices: 8, slice: 300 * time.Millisecond, codes: 400, clients: []int{100_000, 1_000_000}, followed: 2000,
+		followedInFile: 100_000, changes: 600, idle: time.Minute,
+	}
+}
+
 // bench is what all parts use.
 type bench struct {
-	rounds, slices, codes    int
-	followed, followedInFile int
-	slice, rest              time.Duration
-	uri, clients, dir        string
-	order                    []string // of the measures
+	sizes
+	uri       string   // of MongoDB
+	order     []string // of the measures
+	databases []*servers.Store
 }
 
 // side is one of the builds, with what was measured of it.
@@ -70,8 +89,8 @@ type side struct {
 	*bench
 	name, binary, dir string
 	figures           map[string][]float64
-	stores            map[string]*store // by what they are for
-	databases         []*store
+	stores            map[string]*servers.Store // by what they are for
+	refreshes         map[string]*servers.Refreshes
 }
 
 // part is measured in rounds. The sides come in another order each time.
@@ -105,23 +124,27 @@ func byTurns(measure func(ctx context.Context, s *side) error) func(ctx context.
 	}
 }
 
-func (b *bench) run(ctx context.Context, old, latest, names string) (err error) {
+func run(ctx context.Context, old, latest, names string, all sizes) (err error) {
 	if old == "" || latest == "" {
 		return errors.New("-old and -new are needed")
 	}
-	if b.dir == "" {
-		if b.dir, err = os.MkdirTemp("", "versus-*"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	dir, err := os.MkdirTemp("", "versus-*")
+	if err != nil {
+		return err
 	}
-	sides := make([]*side, 2)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{sizes: all, uri: os.Getenv("MONGODB_TEST_URI")}
+	var sides []*side
 	for i, binary := range []string{old, latest} {
 		name := []string{"old", "new"}[i]
-		sides[i] = &side{bench: b, name: name, binary: binary, dir: filepath.Join(b.dir, name), figures: map[string][]float64{}, stores: map[string]*store{}}
-		if err := os.MkdirAll(sides[i].dir, 0o700); err != nil {
+		s := &side{
+			bench: b, name: name, binary: binary, dir: filepath.Join(dir, name),
+			figures: map[string][]float64{}, stores: map[string]*servers.Store{}, refreshes: map[string]*servers.Refreshes{},
+		}
+		if err := os.Mkdir(s.dir, 0o700); err != nil {
 			return err
 		}
+		sides = append(sides, s)
 	}
 	var errs []error
 	for _, p := range parts() {
@@ -131,10 +154,8 @@ func (b *bench) run(ctx context.Context, old, latest, names string) (err error) 
 			}
 		}
 	}
-	for _, s := range sides {
-		for _, st := range s.databases {
-			errs = append(errs, st.drop(context.WithoutCancel(ctx)))
-		}
+	for _, st := range b.databases {
+		errs = append(errs, st.Drop(ctx))
 	}
 	b.print(sides)
 	return errors.Join(errs...)
@@ -181,16 +202,8 @@ func (b *bench) print(sides []*side) {
 		for i := range min(len(old), len(latest)) {
 			ratios = append(ratios, latest[i]/old[i])
 		}
-		fmt.Printf("| %s | %s | %s | %s | %d |\n", what, number(median(old)), number(median(latest)), number(median(ratios)), len(ratios))
+		fmt.Printf("| %s | %s | %s | %s | %d |\n", what, number(benchmark.Median(old)), number(benchmark.Median(latest)), number(benchmark.Median(ratios)), len(ratios))
 	}
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values)) // NaN first
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 func number(v float64) string {
@@ -201,4 +214,67 @@ func number(v float64) string {
 		return fmt.Sprintf("%.3g", v)
 	}
 	return fmt.Sprintf("%.0f", v)
+}
+
+// The people and clients of a store.
+const (
+	user, password = "ada", "a quiet harbour at four in the morning"
+	callback       = "http://127.0.0.1/callback"
+
+	shop, legacy, web, operator = "shop", "legacy", "web", "ops"
+)
+
+// config leaves no limit that this program reaches.
+const config = `log: { level: error }
+overload: { mode: "off" }
+rate_limit: { mode: "off" }
+failed_attempts: { clients: { per_address: 1000000, per_name: 1000000 } }
+passwords: { sign_ins_per_minute: 1000000 }
+tokens: { code_ttl: 10m }
+`
+
+// newFile makes a store in a file, for that use.
+func (s *side) newFile(use string) *servers.Store {
+	s.stores[use] = servers.InFile(s.binary, s.dir, strings.ReplaceAll(use, " ", "-"))
+	return s.stores[use]
+}
+
+// newDatabase makes a store in a database, for that use. It is dropped at the end.
+func (s *side) newDatabase(ctx context.Context, use string) (*servers.Store, error) {
+	if s.uri == "" {
+		return nil, errors.New("MONGODB_TEST_URI is needed")
+	}
+	st, err := servers.InMongoDB(ctx, s.binary, s.dir, s.uri)
+	s.stores[use], s.databases = st, append(s.databases, st)
+	return st, err
+}
+
+// register makes the user and the clients.
+func register(ctx context.Context, st *servers.Store) error {
+	scopes := []string{"--scope=read", "--scope=write"}
+	return errors.Join(
+		st.CreateClient(ctx, operator, "--admin"),
+		st.CreateClient(ctx, shop, append(scopes, "--grant=client_credentials")...),
+		st.CreateClient(ctx, legacy, append(scopes, "--grant=password", "--grant=refresh_token")...),
+		st.CreateClient(ctx, web, append(scopes, "--grant=authorization_code", "--grant=refresh_token", "--first-party", "--redirect-uri="+callback)...),
+		st.CreateUser(ctx, user, password))
+}
+
+// instance is a running server.
+type instance struct {
+	*servers.Server
+	*side
+	refreshes *servers.Refreshes
+}
+
+// serving runs do while a server runs on the store for that use.
+func (s *side) serving(ctx context.Context, use string, do func(i *instance) error) error {
+	return s.stores[use].Serving(ctx, config, func(i *servers.Server) error { return do(&instance{i, s, s.refreshes[use]}) })
+}
+
+// together runs do while a server of each side runs.
+func together(ctx context.Context, sides []*side, use string, do func(all []*instance) error) error {
+	return sides[0].serving(ctx, use, func(first *instance) error {
+		return sides[1].serving(ctx, use, func(second *instance) error { return do([]*instance{first, second}) })
+	})
 }

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/lab/load"
+)
+
+const ms = time.Millisecond
+
+func record(c class, status int, due, took time.Duration) load.Record {
+	return load.Record{Class: int(c), Status: status, Due: due, Sent: due, Done: due + took}
+}
+
+// TestFigure: what is due before and after the time, is of another class, or is in doubt, is not counted.
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	result := &load.Result{
+		Records: []load.Record{
+			record(refresh, 200, 99*ms, ms), // before
+			record(refresh, 200, 100*ms, 4*ms),
+			record(refresh, 200, 150*ms, 2*ms),
+			record(refresh, 503, 160*ms, 9*ms),
+			record(refresh, 429, 170*ms, 9*ms),
+			record(refresh, 400, 171*ms, 9*ms),
+			record(refresh, load.Closed, 172*ms, 9*ms),
+			record(refresh, load.HungUp, 180*ms, time.Second),
+			record(clientOnly, 200, 150*ms, 500*ms),  // of another class
+			record(refresh, 200, 403*ms, 100*ms),     // due in the gap
+			record(refresh, 200, 380*ms, 31*ms),      // answered in it: read 1 ms after its end
+			record(refresh, 200, 380*ms, 33*ms),      // read later: not in doubt
+			record(refresh, 200, 600*ms+ms/2, 1*ms),  // due in a short gap, which does not matter
+			record(refresh, 200, 900*ms, 1*ms),       // after
+			record(wrongSecret, 401, 200*ms, 7*ms),   // what its caller asks for
+			record(wrongSecret, 200, 200*ms, 7*ms),   // and what not
+			record(refresh, load.HungUp, 401*ms, ms), // due in the gap
+		},
+		Gaps: []load.Gap{{From: 400 * ms, To: 410 * ms}, {From: 600 * ms, To: 602 * ms}},
+	}
+	got := figure(result, 100*ms, 900*ms, refresh)
+	want := figures{due: 9, ok: 4, refused: 1, limited: 1, hungUp: 1, other: 2, p50: 2, p99: 33, late: 3}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if s := got.success(); s != 4.0/9 {
+		t.Errorf("success %v", s)
+	}
+	if got := figure(result, 0, time.Second, wrongSecret); got.ok != 1 || got.other != 1 {
+		t.Errorf("wrong secrets: %+v", got)
+	}
+	if got := figure(result, 0, time.Second, signIn); got != (figures{}) || !math.IsNaN(got.success()) {
+		t.Errorf("of no requests: %+v", got)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	const end, stop = time.Second, 5 * time.Second
+	slowUntil := func(until time.Duration, everyN int) *load.Result {
+		r := &load.Result{}
+		for i, due := 0, end; due < stop; i, due = i+1, due+ms {
+			took := ms
+			if due < until || everyN > 0 && i%everyN == 0 {
+				took = 50 * ms
+			}
+			r.Records = append(r.Records, record(refresh, 200, due, took))
+		}
+		return r
+	}
+	for name, tc := range map[string]struct {
+		result   *load.Result
+		from, to time.Duration
+		ok       bool
+	}{
+		"at once":      {slowUntil(end, 0), 0, 0, true},
+		"after 700 ms": {slowUntil(1700*ms, 0), 650 * ms, 700 * ms, true},
+		"1 of 200":     {slowUntil(end, 200), 0, 200 * ms, true},
+		"1 of 20":      {slowUntil(end, 20), 3 * time.Second, 4 * time.Second, false},
+		"never":        {slowUntil(stop, 0), 4 * time.Second, 4 * time.Second, false},
+		"no requests":  {&load.Result{}, 4 * time.Second, 4 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := recovered(tc.result, end, stop, 10*ms, refresh, code)
+			if got < tc.from || got > tc.to || ok != tc.ok {
+				t.Errorf("%s, %v, want %s to %s, %v", got, ok, tc.from, tc.to, tc.ok)
+			}
+		})
+	}
+	failed := slowUntil(end, 0)
+	for i := range failed.Records {
+		if failed.Records[i].Due < 2*time.Second {
+			failed.Records[i].Status = 503
+		}
+	}
+	if got, _ := recovered(failed, end, stop, 10*ms, refresh); got < 900*ms {
+		t.Errorf("quick refusals count as recovered after %s", got)
+	}
+}
+
+// TestMix: classes are drawn as often as their shares say.
+func TestMix(t *testing.T) {
+	t.Parallel()
+	mix, sum := everything.beside(300, greedyOne, 100)
+	if sum != 400 {
+		t.Errorf("%v requests a second", sum)
+	}
+	m := &mixed{mix: mix, random: rand.New(rand.NewPCG(1, 1))}
+	const n = 100_000
+	var counts [classes]int
+	for range n {
+		counts[m.draw()]++
+	}
+	for c, want := range map[class]float64{refresh: 0.15, code: 0.15, clientOnly: 0.3, signIn: 0.15, greedyOne: 0.25, denied: 0} {
+		if got := float64(counts[c]) / n; math.Abs(got-want) > 0.01 {
+			t.Errorf("%s is %.3f of the requests, want %.3f", c, got, want)
+		}
+	}
+}
+
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	samples := []usage{
+		{at: at, server: 0},
+		{at: at.Add(time.Second), server: 1 * time.Second, children: 2 * time.Second, busy: 10 * time.Second, memory: 7},
+		{at: at.Add(2 * time.Second), server: 1200 * ms, children: 1500 * ms, ended: time.Second, busy: 11 * time.Second, memory: 9},
+		{at: at.Add(3 * time.Second), server: 9 * time.Second, memory: 20},
+	}
+	got := between(samples, at.Add(500*ms), at.Add(2500*ms))
+	want := shares{server: 0.2, children: 0.5, others: 0.3}
+	for what, d := range map[string]float64{
+		"server": got.server - want.server, "children": got.children - want.children, "others": got.others - want.others,
+	} {
+		if math.Abs(d) > 1e-9 {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	if got := between(samples, at.Add(2100*ms), at.Add(2200*ms)); got != (shares{}) {
+		t.Errorf("between two samples: %+v", got)
+	}
+}
+
+// found is the report of a server that is as it should be under control, and is not without.
+func found() *report {
+	r := &report{capacity: 100, tokenCapacity: 3000, costs: []cost{
+		{refresh, 250, 0, 9}, {code, 300, 0, 9}, {clientOnly, 170, 0, 9}, {signIn, 1000, 25000, 9},
+	}}
+	add := func(control, series string, load float64, greedy bool, ok int, p99 float64, goodput float64, memory int64) {
+		tokens := figures{due: 1000, ok: ok, p99: p99, hungUp: 1000 - ok}
+		r.rows = append(r.rows, row{
+			series: series, control: control, load: load, greedy: greedy, seconds: 5, tokens: tokens, all: tokens, goodput: goodput, memoryPeak: memory,
+			classes: map[class]figures{refresh: tokens, code: tokens, clientOnly: tokens, signIn: {due: 100, ok: 7}},
+		})
+	}
+	add("none", mixSeries, 0.5, false, 1000, 2, 50, 100)
+	add("none", mixSeries, 12, false, 500, 20, 80, 200)
+	add("none", greedySeries, 12, false, 900, 20, 80, 200)
+	add("none", greedySeries, 12, true, 500, 20, 80, 200)
+	add("enforce", mixSeries, 0.5, false, 1000, 2, 50, 100)
+	add("enforce", mixSeries, 12, false, 995, 5, 950, 110)
+	add("enforce", greedySeries, 12, false, 995, 5, 80, 200)
+	add("enforce", greedySeries, 12, true, 990, 5, 80, 200)
+	r.recoveries = []recovery{{"none", 12, 1.5, false}, {"enforce", 12, 1.5, true}}
+	return r
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+	r := found()
+	verdicts := func(control string) (all []string) {
+		for _, b := range r.bars(control) {
+			all = append(all, fmt.Sprintf("%.5s %t", b.what, b.met))
+		}
+		return all
+	}
+	good := []string{"refre true", "their true", "goodp true", "usefu true", "recov true", "memor true", "refre true"}
+	if got := verdicts("enforce"); !slices.Equal(got, good) {
+		t.Errorf("under control: %q", got)
+	}
+	bad := []string{"refre false", "their false", "goodp false", "usefu true", "recov false", "memor false", "refre false"}
+	if got := verdicts("none"); !slices.Equal(got, bad) {
+		t.Errorf("without: %q", got)
+	}
+	// More work than fits: the first bar does not hold for it.
+	r.rows[5].classes[refresh] = figures{due: 16000, ok: 8000}
+	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refresh and code succeed") {
+		t.Errorf("a bar for more than the processor can do: %s", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	text := found().text()
+	for _, want := range []string{
+		"| sign-in | 1000 | 25000 | 9 |\n",
+		"| none | 12 | 0 | 50 | 50 | 7 | 0 | 50 | 0 | 20 | 0.8 | 0 | 0 + 0 | 0, 0 | 0 |\n",
+		"| enforce | 12 | with | 99 | 0 | 5 | 99 | 5 | 7 | – |\n",
+		"| enforce | goodput, 12 × capacity | ≥ 0.9 × capacity | 9.5 × | met |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestBest: an attempt that was not disturbed ends it; else the least disturbed one counts.
+func TestBest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		others []float64
+		want   int
+		asked  int
+	}{
+		"the first is quiet":  {[]float64{0.01, 0, 0}, 0, 1},
+		"the second is quiet": {[]float64{0.3, 0.04, 0}, 1, 2},
+		"none is":             {[]float64{0.3, 0.1, 0.2}, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			got, err := best(3, func() (int, float64, error) {
+				asked++
+				return asked - 1, tc.others[asked-1], nil
+			})
+			if got != tc.want || asked != tc.asked || err != nil {
+				t.Errorf("%d after %d attempts, %v, want %d after %d", got, asked, err, tc.want, tc.asked)
+			}
+		})
+	}
+	if _, err := best(3, func() (int, float64, error) { return 0, 0, errors.New("no server") }); err == nil {
+		t.Error("the error is lost")
+	}
+}

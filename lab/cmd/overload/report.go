@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"oauth-server/lab/page"
+)
+
+// report is what a run found.
+type report struct {
+	machine, date string
+	took          time.Duration
+	costs         []cost
+	// capacity is how many requests the server answers in a second while there is always a next one: of the mix, and of
+	// tokens without sign-ins.
+	capacity, tokenCapacity float64
+	rows                    []row
+	recoveries              []recovery
+}
+
+// cost is the processor time of a request, in microseconds.
+type cost struct {
+	class   class
+	server  float64 // of the server
+	hashing float64 // of the processes that hash passwords
+	n       int     // requests that were measured
+}
+
+// none is the control of a server whose control is off.
+const none = "none"
+
+// The series of loads.
+const (
+	mixSeries    = "mix"
+	tokenSeries  = "tokens"
+	greedySeries = "one over its limit" // beside the mix
+)
+
+// row holds the figures of one load.
+type row struct {
+	series  string
+	control string  // the mode, or none
+	load    float64 // times the capacity
+	greedy  bool    // whether one client sends 50 times its limit
+	offered float64 // requests a second, without those of that client
+	seconds float64
+	classes map[class]figures
+	tokens  figures // refreshes and codes together, which have one bar
+	all     figures
+	// goodput is the requests a second that were answered as asked for, before their callers hung up.
+	goodput float64
+	// useful is the processor time of those, by their costs, as a share of the time.
+	useful float64
+	// serverShare and hashingShare are the shares of the processor. others is that of other programs, near 0.
+	serverShare, hashingShare, others float64
+	// Memory is resident, in bytes.
+	memoryBefore, memoryPeak int64
+}
+
+// recovery is how soon after an overload the server was as quick as before.
+type recovery struct {
+	control string
+	load    float64 // of the overload
+	seconds float64
+	ok      bool // false: not before the end of the measurement
+}
+
+func (r *report) costOf(c class) float64 {
+	for _, cost := range r.costs {
+		if cost.class == c {
+			return cost.server + cost.hashing
+		}
+	}
+	return 0
+}
+
+// text returns the report as Markdown, which also reads as plain text.
+func (r *report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s. It took %s. Capacity: %s requests a second of the mix, %s of tokens without sign-ins.\n\n",
+		r.date, r.machine, r.took, number(r.capacity), number(r.tokenCapacity))
+	b.WriteString("What a request costs, each class alone, in processor µs:\n\n" + r.costTable())
+	b.WriteString("\nThe mix, by how much of it is offered:\n\n" + r.loadTable(mixSeries))
+	b.WriteString("\nTokens only:\n\n" + r.loadTable(tokenSeries))
+	b.WriteString("\nThe mix, without and with one more client, which sends 50 times its limit:\n\n" + r.greedyTable())
+	b.WriteString("\nWhat is to hold:\n\n" + r.barTable())
+	return b.String()
+}
+
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case v >= 100 || v == 0:
+		return fmt.Sprintf("%.0f", v)
+	default:
+		return fmt.Sprintf("%.3g", v)
+	}
+}
+
+func percent(v float64) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	text := fmt.Sprintf("%.1f", 100*v)
+	return strings.TrimSuffix(text, ".0")
+}
+
+func (r *report) costTable() string {
+	var rows [][]string
+	for _, c := range r.costs {
+		rows = append(rows, []string{c.class.String(), number(c.server), number(c.hashing), fmt.Sprint(c.n)})
+	}
+	return page.Markdown([]string{"class", "server", "hashing processes", "requests"}, rows)
+}
+
+// share of the requests of a row.
+func share(n, of int) float64 { return float64(n) / float64(of) }
+
+func (r *report) loadTable(series string) string {
+	const mega = 1 << 20
+	capacity := r.capacity
+	if series == tokenSeries {
+		capacity = r.tokenCapacity
+	}
+	var rows [][]string
+	for _, row := range r.rows {
+		if row.series != series {
+			continue
+		}
+		cells := []string{row.control, number(row.load), number(row.offered), percent(row.tokens.success()), percent(row.success(clientOnly))}
+		if series == mixSeries {
+			cells = append(cells, percent(row.success(signIn)))
+		}
+		cells = append(cells, percent(share(row.all.refused, row.all.due)), percent(share(row.all.hungUp, row.all.due)),
+			number(row.tokens.p50), number(row.tokens.p99), number(row.goodput/capacity), percent(row.useful),
+			percent(row.serverShare)+" + "+percent(row.hashingShare),
+			fmt.Sprintf("%d, %d", row.memoryBefore/mega, row.memoryPeak/mega), percent(row.others))
+		rows = append(rows, cells)
+	}
+	head := []string{"control", "× capacity", "a second", "refresh and code ok %", "client_credentials ok %"}
+	if series == mixSeries {
+		head = append(head, "sign-in ok %")
+	}
+	return page.Markdown(append(head, "503 %", "hung up %", "refresh and code p50 ms", "p99 ms", "goodput ÷ capacity", "useful work, % of the processor",
+		"server + hashing %", "MiB before, peak", "other programs %"), rows)
+}
+
+// success returns the share of OK requests of a class, or NaN if the class has no requests.
+func (r *row) success(c class) float64 { return r.classes[c].success() }
+
+// find returns the matching row, or nil.
+func (r *report) find(series, control string, load float64, greedy bool) *row {
+	for i := range r.rows {
+		row := &r.rows[i]
+		if row.series == series && row.control == control && row.load == load && row.greedy == greedy {
+			return row
+		}
+	}
+	return nil
+}
+
+// controls returns the modes that were measured, in their order.
+func (r *report) controls() (all []string) {
+	seen := map[string]bool{}
+	for _, row := range r.rows {
+		if !seen[row.control] {
+			seen[row.control] = true
+			all = append(all, row.control)
+		}
+	}
+	return all
+}
+
+func (r *report) greedyTable() string {
+	var rows [][]string
+	for _, row := range r.rows {
+		if row.series != greedySeries {
+			continue
+		}
+		who, denied := "without", "–"
+		if row.greedy {
+			f := row.classes[greedyOne]
+			who, denied = "with", percent(share(f.limited+f.refused, f.due))
+		}
+		rows = append(rows, []string{
+			row.control, number(row.load), who, percent(row.tokens.success()), number(row.tokens.p50), number(row.tokens.p99),
+			percent(row.success(clientOnly)), number(row.classes[clientOnly].p99), percent(row.success(signIn)), denied,
+		})
+	}
+	return page.Markdown([]string{
+		"control", "× capacity", "that client", "refresh and code ok %", "p50 ms", "p99 ms", "client_credentials ok %", "p99 ms",
+		"sign-in ok %", "of that client denied %",
+	}, rows)
+}

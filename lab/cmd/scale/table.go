@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"oauth-server/lab/page"
+)
+
+// column shows one value of each row.
+type column struct {
+	title, metric string
+	show          func(v float64) string
+}
+
+// row is one line of a table: what it is about, and the name that its values begin with.
+type row struct{ label, prefix string }
+
+// table returns a table in Markdown.
+func (f figures) table(label string, columns []column, rows []row) string {
+	heads := []string{label}
+	for _, c := range columns {
+		heads = append(heads, c.title)
+	}
+	var lines [][]string
+	for _, r := range rows {
+		cells := []string{r.label}
+		for _, c := range columns {
+			cell := "–"
+			if v, ok := f[r.prefix+c.metric]; ok {
+				cell = c.show(v)
+			}
+			cells = append(cells, cell)
+		}
+		lines = append(lines, cells)
+	}
+	return page.Markdown(heads, lines)
+}
+
+// rowsOf returns a row for each number, of values whose names begin with the format.
+func rowsOf(numbers []int, format string) (rows []row) {
+	for _, n := range numbers {
+		rows = append(rows, row{commas(int64(n)), fmt.Sprintf(format, n)})
+	}
+	return rows
+}
+
+// number shows a whole number with commas, and one below ten with the digits that matter.
+func number(v float64) string {
+	switch {
+	case math.Abs(v) < 0.005:
+		return "0"
+	case math.Abs(v) < 1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case math.Abs(v) < 10:
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	}
+	return commas(int64(math.Round(v)))
+}
+
+func commas(n int64) string {
+	if n < 0 {
+		return "−" + commas(-n)
+	}
+	if n < 1000 {
+		return strconv.FormatInt(n, 10)
+	}
+	return commas(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}
+
+func unit(name string) func(float64) string {
+	return func(v float64) string { return number(v) + " " + name }
+}
+
+// bytesIn shows bytes in a larger unit.
+func bytesIn(name string, size float64) func(float64) string {
+	return func(v float64) string { return number(v/size) + " " + name }
+}
+
+var (
+	kibi = bytesIn("KiB", 1<<10)
+	mebi = bytesIn("MiB", 1<<20)
+)
+
+// seconds shows times below a tenth of a second in milliseconds.
+func seconds(v float64) string {
+	switch {
+	case v < 0.1:
+		return number(1000*v) + " ms"
+	case v < 1:
+		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
+	case v < 10:
+		return strconv.FormatFloat(v, 'f', 1, 64) + " s"
+	}
+	return number(v) + " s"
+}
+
+// aboutMilliseconds shows a difference of two measurements, which says nothing about less than a millisecond.
+func aboutMilliseconds(v float64) string {
+	if v < 1 {
+		return "below 1 ms"
+	}
+	return number(v) + " ms"
+}
+
+// costOfStart are the columns of what a start costs.
+func costOfStart() []column {
+	return []column{
+		{"start", "start", seconds},
+		{"processor", "startProcessor", seconds},
+		{"peak", "peak", mebi},
+		{"of it the file", "peakFile", mebi},
+		{"at rest", "idle", unit("ms/s")},
+	}
+}

@@ -1,0 +1,176 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"oauth-server/internal/store/mongo/wire"
+	"oauth-server/lab/load"
+)
+
+// Pause waits, until the context ends at most.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+var errNever = errors.New("a change is not in force after a minute")
+
+// Until asks again and again until the answer is yes.
+func Until(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if yes, err := ask(); yes || err != nil {
+			return err
+		}
+		if err := Pause(ctx, every); err != nil {
+			return err
+		}
+	}
+	return errNever
+}
+
+// Spent is the processor time of each server, in seconds, while do runs, and how long that took.
+func Spent(do func() error, all ...*Server) (processor, elapsed float64, err error) {
+	before, err := processorOf(all)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return 0, 0, err
+	}
+	elapsed = time.Since(began).Seconds()
+	after, err := processorOf(all)
+	return (after - before).Seconds() / float64(len(all)), elapsed, err
+}
+
+func processorOf(all []*Server) (sum time.Duration, err error) {
+	for _, s := range all {
+		used, failed := s.Processor()
+		sum, err = sum+used, errors.Join(err, failed)
+	}
+	return sum, err
+}
+
+// Refreshes is a source that refreshes tokens again and again. Each is used by one request at a time.
+type Refreshes struct {
+	Client string
+	Tokens []string
+
+	server *Server
+	left   int // requests
+	err    error
+}
+
+// SignIn gets so many refresh tokens of a user.
+func (r *Refreshes) SignIn(ctx context.Context, s *Server, user, password string, n int) error {
+	for range n {
+		a, err := s.Token(ctx, r.Client, SignIn(user, password))
+		if err != nil {
+			return err
+		}
+		r.Tokens = append(r.Tokens, a.RefreshToken)
+	}
+	return nil
+}
+
+// Run refreshes the tokens at a server, so many at once: n times, or for as long as d.
+func (r *Refreshes) Run(ctx context.Context, s *Server, atOnce, n int, d time.Duration) (*load.Result, error) {
+	r.server, r.left, r.err = s, n, nil
+	return s.Saturate(ctx, atOnce, d, r, &r.err)
+}
+
+// Next implements [load.Source].
+func (r *Refreshes) Next() (load.Call, bool) {
+	if r.left == 0 || r.err != nil || len(r.Tokens) == 0 {
+		return load.Call{}, false
+	}
+	r.left--
+	token := r.Tokens[0]
+	r.Tokens = r.Tokens[1:]
+	form := "grant_type=refresh_token&refresh_token=" + token
+	return load.Call{Request: r.server.Request(r.Client, r.server.Secrets[r.Client], form)}, true
+}
+
+// Done implements [load.Source].
+func (r *Refreshes) Done(_ load.Call, status int, body []byte) {
+	token := load.RefreshToken(body)
+	if token == "" {
+		r.err = fmt.Errorf("a refresh is answered by %d: %s", status, body)
+		return
+	}
+	r.Tokens = append(r.Tokens, token)
+}
+
+// Saturate sends requests of a source, so many at once, until it has no more or the time is over. The source notes its
+// failure. This program shares the processors with the server.
+func (s *Server) Saturate(ctx context.Context, atOnce int, d time.Duration, source load.Source, failure *error) (*load.Result, error) {
+	results, err := load.Run(ctx, load.Options{Address: s.Address, Core: -1},
+		load.Stream{Phases: load.Steady(0, d), Closed: atOnce, Source: source})
+	if err == nil {
+		err = *failure
+	}
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
+}
+
+// Proxy relays the messages between servers and MongoDB, and counts them.
+type Proxy struct {
+	*wire.Listener
+
+	mu       sync.Mutex
+	commands map[string]int // by name and collection
+	received int64          // bytes of answers
+}
+
+// NewProxy starts a proxy before the MongoDB at the URI.
+func NewProxy(ctx context.Context, uri string) (*Proxy, error) {
+	l, err := wire.Listen(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Listener: l, commands: map[string]int{}}
+	go l.Relay(ctx,
+		func(m wire.Message) { p.count(func() { p.commands[commandOf(m)]++ }) },
+		func(m wire.Message) { p.count(func() { p.received += int64(len(m)) }) })
+	return p, nil
+}
+
+// Counts returns the commands so far, by name and collection, and the bytes of the answers.
+func (p *Proxy) Counts() (commands map[string]int, received int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.commands), p.received
+}
+
+func (p *Proxy) count(what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	what()
+}
+
+// Driver is the name of what MongoDB's driver sends by itself.
+const Driver = "hello"
+
+// commandOf returns the command of a message with the collection, such as "find clients".
+func commandOf(m wire.Message) string {
+	name, collection := m.Command()
+	if collection != "" {
+		return name + " " + collection
+	}
+	switch name {
+	case "", "isMaster", "ismaster": // without a name it is a greeting of the old form
+		return Driver
+	}
+	return name
+}
