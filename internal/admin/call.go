@@ -2,12 +2,26 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
 )
 
 // call is one request: echo's context, and values determined while the request is served.
@@ -46,4 +60,166 @@ func (c *call) write(media string, status int, body []byte) {
 	c.Response().Header().Set("Content-Type", media)
 	c.Response().WriteHeader(status)
 	_, _ = c.Response().Write(body)
+}
+
+// maxBody bounds a request body, in bytes. The longest policy is far shorter.
+const maxBody = 64 << 10
+
+// flag reads a boolean parameter.
+func (c *call) flag(name string) (bool, error) {
+	switch v := c.query.Get(name); v {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, invalidField(name, "must be true or false, not %q", v)
+	}
+}
+
+// number reads a parameter from 1 to high. otherwise is the default.
+func (c *call) number(name string, high, otherwise int64) (int64, error) {
+	v := c.query.Get(name)
+	if v == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 1 || n > high {
+		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
+	}
+	return n, nil
+}
+
+// reason reads the reason for a change, for the audit trail.
+func (c *call) reason() (string, error) {
+	reason := c.query.Get("reason")
+	if err := clientcfg.ValidateNote(reason); err != nil {
+		return "", invalidField("reason", "%v", err)
+	}
+	return reason, nil
+}
+
+// clientID returns the client ID in the path. The router leaves it escaped if the path needs
+// escaping, for example for a slash.
+func (c *call) clientID() (string, error) { return c.name("client_id", clientcfg.MaxIDLength) }
+
+func (c *call) username() (string, error) { return c.name("username", username.MaxLength) }
+
+// name returns a path parameter of at most most bytes.
+func (c *call) name(param string, most int) (string, error) {
+	name, err := c.Param(param), error(nil)
+	if c.Request().URL.RawPath != "" {
+		name, err = url.PathUnescape(name)
+	}
+	if len(name) > most {
+		return "", notFound("no %s has more than %d characters", param, most)
+	}
+	if err != nil || name == "" {
+		return "", notFound("no %s is like that", param)
+	}
+	return name, nil
+}
+
+// body reads one JSON value with one of the media types.
+func (c *call) body(types ...string) (*strict.Value, error) { return c.bodyOf(maxBody, types...) }
+
+// bodyOf is like body, with another size limit.
+func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
+	r := c.Request()
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, media) {
+		p := problem(http.StatusUnsupportedMediaType, typeMedia, "Unsupported media type",
+			"send Content-Type: %s", strings.Join(types, " or "))
+		if r.Method == http.MethodPatch {
+			c.Response().Header().Set("Accept-Patch", strings.Join(types, ", "))
+		}
+		return nil, p
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, most))
+	if err != nil {
+		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
+			"at most %d bytes are read", most)
+	}
+	v, err := strict.ParseJSON(b)
+	if err != nil {
+		p := malformed("the body cannot be read as JSON: %v", err)
+		p.Errors = []adminapi.FieldProblem{{Detail: err.Error()}}
+		return nil, p
+	}
+	return v, nil
+}
+
+// around is the only middleware: it sets common headers, verifies the token, handles errors and
+// panics, and logs.
+func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := &call{Context: ec, started: time.Now()}
+		defer s.end(c)
+		h := c.Response().Header()
+		c.SetRequest(accesslog.Identify(c.Request(), h, false))
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		var err error
+		if c.caller, err = s.guard.admit(c.Request()); err == nil {
+			err = next(c)
+		}
+		if err != nil {
+			s.fail(c, err)
+		}
+		return nil
+	}
+}
+
+// end is deferred. It converts a panic to a response and logs the request.
+func (s *Server) end(c *call) {
+	if v := recover(); v != nil {
+		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in the admin API",
+			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+		s.fail(c, errPanicked)
+	}
+	s.logAccess(c)
+}
+
+// errPanicked represents a panic that has been logged with its stack.
+var errPanicked = errors.New("admin: the handler panicked")
+
+// fail is the only place that writes error responses.
+func (s *Server) fail(c *call, err error) {
+	var routing *echo.HTTPError
+	var p *problemError
+	switch {
+	case errors.Is(err, errPanicked):
+		p = problem(http.StatusInternalServerError, typeInternal, "Internal error", "something went wrong here; it is not your request")
+	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
+		p = problem(routing.Code, typeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
+	case errors.As(err, &routing):
+		p = notFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
+	default:
+		p = problemOf(err)
+		if p.Detail == storeAway && c.Request().Method != http.MethodGet {
+			p.Detail = "the store could not be asked; nothing was changed as far as is known: look before you try again"
+		}
+		if p.cause != nil && s.o.Operator != "" { // no one else can see it, and there is no log
+			p.Detail = p.cause.Error()
+		}
+	}
+	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
+	if p.Status >= http.StatusInternalServerError {
+		s.log.LogAttrs(c.Request().Context(), accesslog.LevelOfFailure(c.Request().Context(), false), "request failed",
+			slog.String("path", c.Path()), slog.Any("error", err))
+	}
+	if !c.Response().Committed {
+		p.write(c)
+	}
+}
+
+func (s *Server) logAccess(c *call) {
+	line := accesslog.Line{
+		Route: c.Path(), Status: c.Response().Status, Bytes: c.Response().Size, Started: c.started,
+		Remote: accesslog.Peer(c.Request()), Error: c.outcome,
+	}
+	if c.caller != nil {
+		line.ClientID = c.caller.clientID
+	}
+	line.Write(s.log, c.Request())
 }

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -292,4 +296,249 @@ func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (ou
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// undo gives the targets of an earlier change their previous values. It is a normal change, which
+// can be undone too.
+func (s *Server) undo(c *call) error {
+	version, err := strconv.ParseInt(c.Param("version"), 10, 64)
+	if err != nil || version < 1 {
+		return notFound("a change is named by its version, a number from 1 on")
+	}
+	u := &undoing{events: s.o.Events, version: version}
+	ctx := c.Request().Context()
+	ch := &change{
+		resource: wholeSet{}, action: actionUndo, reason: fmt.Sprintf(undoReason, version),
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
+			if err := u.read(ctx); err != nil {
+				return nil, err
+			}
+			if err := u.possible(); err != nil {
+				return nil, err
+			}
+			return u.entry.Undo(p, s.o.Clock())
+		},
+	}
+	if c.query.Get("reason") != "" {
+		ch.reason += ": "
+	}
+	only, err := c.asked(ch)
+	if err != nil {
+		return err
+	}
+	if err := u.read(ctx); err != nil { // reads most of it before blocking others
+		return err
+	}
+	return s.performMany(c, ch, only)
+}
+
+// undoing is a change to be undone, with the changes after it.
+type undoing struct {
+	events  clientcfg.EventLog
+	version int64
+
+	entry   *clientcfg.Event
+	changed map[string][]*clientcfg.Event // later changes of each of its targets that were not undone
+	next    int64                         // trail number to continue reading from
+}
+
+// read reads the change and the later changes that have not been read yet.
+func (u *undoing) read(ctx context.Context) error {
+	events, err := u.events.Events(ctx, clientcfg.EventQuery{Since: max(u.next, u.version), Limits: true})
+	if err != nil {
+		return err
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		switch {
+		case e.Err != nil:
+			return conflict("change %d cannot be undone, because it or a later one cannot be read: %v", u.version, e.Err)
+		case u.entry != nil:
+			u.since(e)
+		case e.Number == u.version:
+			u.entry, u.changed = e, map[string][]*clientcfg.Event{}
+			for _, target := range clientcfg.Targets(e.Changes) {
+				u.changed[target] = nil
+			}
+		}
+		u.next = e.Number + 1
+	}
+	if u.entry == nil {
+		return notFound("the trail has no change %d of limits", u.version)
+	}
+	return nil
+}
+
+// since records a later change. If it undoes the last recorded change of a target, both cancel out.
+func (u *undoing) since(e *clientcfg.Event) {
+	later := &clientcfg.Event{Number: e.Number, At: e.At, Actor: e.Actor, Action: e.Action}
+	undone, changed := undoneBy(e), clientcfg.Targets(e.Changes)
+	for target, since := range u.changed {
+		switch n := len(since); {
+		case n > 0 && undone == since[n-1].Number:
+			u.changed[target] = since[:n-1]
+		case slices.Contains(changed, target):
+			u.changed[target] = append(since, later)
+		}
+	}
+}
+
+// undoReason is the start of the reason for undoing a change.
+const undoReason = "change %d"
+
+// undoneBy returns the version of the change that an entry undoes, or 0.
+func undoneBy(e *clientcfg.Event) (version int64) {
+	if e.Action == actionUndo {
+		_, _ = fmt.Sscanf(e.Reason, undoReason, &version) // 0 if it is missing
+	}
+	return version
+}
+
+// possible returns an error if the change cannot be undone.
+func (u *undoing) possible() error {
+	for i := range u.entry.Changes {
+		if !u.entry.Changes[i].IsState() {
+			return conflict("a reset of counters cannot be undone: the counts of before are gone")
+		}
+	}
+	for _, target := range slices.Sorted(maps.Keys(u.changed)) {
+		if since := u.changed[target]; len(since) > 0 {
+			e := since[len(since)-1]
+			return problem(http.StatusConflict, typeConflict, "Changed since",
+				"change %d is not the last one of %s: %s did %s it in change %d, at %s; undo that first, or set what you need",
+				u.version, target, adminapi.Who(&e.Actor), e.Action, e.Number, e.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// resourceOf returns the resource for an audit target. It returns false if the target cannot be
+// changed this way. It does not check whether the client is registered.
+func resourceOf(target string) (resource, bool) {
+	if target == clientcfg.SettingsTarget {
+		return settingsResource{}, true
+	}
+	kind, name, _ := strings.Cut(target, "/")
+	if name == "" {
+		return nil, false
+	}
+	switch kind + "/" {
+	case clientcfg.PolicyTarget(""):
+		return policyResource{name}, len(name) <= clientcfg.MaxIDLength
+	case clientcfg.CandidateTarget(""):
+		return candidateResource{name}, len(name) <= clientcfg.MaxIDLength
+	case clientcfg.TierTarget(""):
+		return tierResource{name}, clientcfg.ValidateTierName(name) == nil
+	}
+	id, username, is := clientcfg.OverrideOf(target)
+	return overrideResource{id, username}, is && len(id) <= clientcfg.MaxIDLength
+}
+
+// resourceTyped is like resourceOf, with the username of an override in any spelling.
+func resourceTyped(target string) (r resource, known bool, err error) {
+	if r, known = resourceOf(target); known {
+		if o, is := r.(overrideResource); is {
+			r, err = override(o.clientID, o.username)
+		}
+	}
+	return r, known, err
+}
+
+// clientOf returns the client of a resource, or "" if it applies to all.
+func clientOf(r resource) string {
+	switch r := r.(type) {
+	case policyResource:
+		return r.clientID
+	case overrideResource:
+		return r.clientID
+	case candidateResource:
+		if r.name != clientcfg.GlobalCandidate {
+			return r.name
+		}
+	}
+	return ""
+}
+
+// setTargets returns the first n targets after a target that operators have set, or that will
+// return to an earlier value, in the order of a limits file. n = 0 returns all.
+func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []string) {
+	set := p.Set()
+	if n == 0 {
+		n = 1 + set.Clients.Len() + set.Candidates.Len() + set.Tiers.Len() + set.Overrides.Len() + set.Temporary.Len()
+	}
+	for _, section := range adminapi.Sections {
+		targets = append(targets, lowest(n-len(targets), func(yield func(string) bool) {
+			for target := range sectionTargets(p, section) {
+				if adminapi.CompareTargets(target, after) > 0 && !yield(target) {
+					return
+				}
+			}
+		})...)
+		if len(targets) == n {
+			break
+		}
+	}
+	return targets
+}
+
+// sectionTargets yields the targets of a section in any order, each once.
+func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string] {
+	set := p.Set()
+	names := map[string]iter.Seq[string]{
+		"settings": func(func(string) bool) {},
+		"tiers":    set.Tiers.Keys(),
+		"policies": set.Clients.Keys(), "overrides": set.Overrides.Keys(),
+		"candidates": set.Candidates.Keys(),
+	}[section]
+	return func(yield func(string) bool) {
+		if section == clientcfg.SettingsTarget && !isUnset(settingsResource{}, p) && !yield(section) {
+			return
+		}
+		for name := range names {
+			if !yield(section + "/" + name) {
+				return
+			}
+		}
+		for of := range set.Temporary.Keys() { // of temporary removals
+			kind, _, _ := strings.Cut(of, "/")
+			if r, known := resourceOf(of); kind == section && known && isUnset(r, p) && !yield(of) {
+				return
+			}
+		}
+	}
+}
+
+// isUnset reports whether operators have not set the resource.
+func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
+	if _, is := r.(settingsResource); is {
+		o := p.Set().Settings
+		return len(o.Names()) == 0 && o.Note == ""
+	}
+	return !r.state(p).exists
+}
+
+// areRegistered returns, as field errors, which resources belong to clients that do not exist. It
+// accepts a resource that is already set.
+func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
+	if s.o.ClientsElsewhere {
+		return nil, nil
+	}
+	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
+	for field, r := range resources {
+		if id := clientOf(r); id != "" && isUnset(r, p) && !s.o.Clients.Directory().Has(id) {
+			unknown[field] = id
+		}
+	}
+	if len(unknown) == 0 {
+		return nil, nil
+	}
+	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may be new
+		return nil, err
+	}
+	for _, field := range slices.Sorted(maps.Keys(unknown)) {
+		if !s.o.Clients.Directory().Has(unknown[field]) {
+			errs.Add(field, "there is no client %q", unknown[field])
+		}
+	}
+	return errs, nil
 }

@@ -1,12 +1,19 @@
 package admin
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
 )
 
 // etagOf returns the ETag of a resource (RFC 9110 8.8.3): the version of its last change and a
@@ -74,4 +81,108 @@ func (c conditions) check(etag string, exists bool) error {
 func (c conditions) unchanged(etag string) bool {
 	weak := func(tag string) string { return strings.TrimPrefix(tag, "W/") }
 	return slices.ContainsFunc(c.noneMatch, func(tag string) bool { return tag == "*" || weak(tag) == etag })
+}
+
+// mostConflicts is how many changes a conflict error lists at most.
+const mostConflicts = 10
+
+// explained adds the changes since the state that the conditions name to a conflict error. It reads
+// them from the trail. If that fails, it returns the error unchanged.
+func (s *Server) explained(c *call, ch *change, err error) error {
+	p := stale(err)
+	if p == nil {
+		return err
+	}
+	ctx := context.WithoutCancel(c.Request().Context())
+	since := ch.conditions.since()
+	changes, failed := s.changesSince(ctx, ch.resource.target(), since)
+	if failed != nil {
+		return err
+	}
+	if len(changes) == 0 && ch.resource.state(ch.before).version <= since {
+		p.Detail += "; no operator has changed it: a temporary value has ended, or the configuration file is another one than that of the answer that you read"
+	}
+	return p.because(ch.resource.target(), changes, s.o.Now())
+}
+
+// stale returns err as a failed condition if a change can have caused it, and nil otherwise.
+func stale(err error) *problemError {
+	var p *problemError
+	if errors.As(err, &p) && p.Type == typeStale && p != errAbsent {
+		return p
+	}
+	return nil
+}
+
+// because adds the changes that caused a conflict, newest first.
+func (p *problemError) because(target string, changes []adminapi.AuditEntry, now time.Time) *problemError {
+	p.Conflict = &adminapi.Conflict{Target: target, Now: now.UTC(), Changes: changes[:min(len(changes), mostConflicts)]}
+	if p.Conflict.Changes == nil {
+		p.Conflict.Changes = []adminapi.AuditEntry{}
+	}
+	if len(changes) > 0 {
+		e := &changes[0]
+		p.Detail += fmt.Sprintf("; the last change: %s by %s at %s, change %d", e.Action, adminapi.Who(&e.Actor), e.At.UTC().Format(time.RFC3339), e.Version)
+	}
+	return p
+}
+
+// since returns the version of the state that the conditions name, from the newest of their ETags.
+// It returns 0 if the resource had not been changed, and unknown if they name no state.
+func (c conditions) since() int64 {
+	since := int64(unknownVersion)
+	for _, tag := range c.match {
+		number, _, _ := strings.Cut(strings.TrimPrefix(tag, `"`), "-")
+		if version, err := strconv.ParseInt(number, 10, 64); err == nil {
+			since = max(since, version)
+		}
+	}
+	return since
+}
+
+const unknownVersion = -1
+
+// changesSince returns the changes of a target after a version, newest first. After an unknown
+// version it returns only the last one. A removed target has version 0, like one that was never
+// changed, so changes before the last removal are not included.
+func (s *Server) changesSince(ctx context.Context, target string, since int64) (changes []adminapi.AuditEntry, err error) {
+	events, err := s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Limit: mostConflicts, Limits: true})
+	for i := range events {
+		e := adminapi.ShowEvent(of(&events[i], target))
+		if e.Version <= since || since == 0 && e.Unreadable == "" && string(e.After) == "null" {
+			break
+		}
+		if changes = append(changes, e); since == unknownVersion {
+			break
+		}
+	}
+	return changes, err
+}
+
+// of returns the part of an event that concerns one target.
+func of(e *clientcfg.Event, target string) *clientcfg.Event {
+	one := *e
+	one.More = nil
+	for i := range e.More {
+		if e.More[i].Target == target {
+			one.Target, one.Before, one.After = target, e.More[i].Before, e.More[i].After
+		}
+	}
+	return &one
+}
+
+// explained is the same for clients and users. A user has no version, so it adds the last change in
+// the trail.
+func (r *registrar) explained(err error, target string, changes int64) error {
+	p := stale(err)
+	if p == nil {
+		return err
+	}
+	events, failed := r.server.o.Events.Events(context.WithoutCancel(r.Request().Context()), clientcfg.EventQuery{
+		Target: target, Limit: int(min(max(changes, 1), mostConflicts)),
+	})
+	if failed != nil {
+		return err
+	}
+	return p.because(target, showEvents(events), r.server.o.Now())
 }

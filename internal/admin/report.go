@@ -3,12 +3,14 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 )
 
@@ -140,4 +142,60 @@ func merged(all []adminapi.Report) activity.Report {
 		parts[i] = all[i].Activity
 	}
 	return activity.Merge(parts...)
+}
+
+// policies returns the policies as they are in the store, so an operator's change is based on
+// current values. If the store cannot be read, it returns the last known ones, and the response
+// shows their age.
+func (s *Server) policies(c *call) *clientcfg.PolicySnapshot {
+	s.renew(c)
+	return s.o.Policies.Snapshot()
+}
+
+// clients is like policies, for the registered clients.
+func (s *Server) clients(c *call) *clientcfg.Directory {
+	s.renew(c)
+	return s.o.Clients.Directory()
+}
+
+// renewWithin is how long a request waits for the newest snapshots.
+const renewWithin = 2 * time.Second
+
+// renew makes the snapshots at least as new as the store was when the request arrived.
+func (s *Server) renew(c *call) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), renewWithin)
+	defer cancel()
+	if err := s.o.Clients.Renew(ctx, time.Since(c.started)); err != nil {
+		c.aged(time.Since(s.o.Clients.CheckedAt()))
+	}
+}
+
+// aged sets the Age header (RFC 9111 5.1) to age, if that is older than the current value.
+func (c *call) aged(age time.Duration) {
+	if age = max(age, time.Second); age > c.age {
+		c.age = age
+		c.Response().Header().Set(adminapi.AgeHeader, fmt.Sprint(int64(age.Seconds())))
+	}
+}
+
+// activityOf sums up the decisions of the last ten minutes about one client, or about all clients
+// that the candidate for the default limits was tried on. It leaves out decisions from before
+// since, because they belong to an earlier candidate.
+func (s *Server) activityOf(ctx context.Context, name string, since time.Time) adminapi.Activity {
+	r := s.activity(ctx)
+	v := adminapi.Activity{Since: r.Since}
+	for _, c := range r.Clients {
+		if !c.TriedSince.Equal(since) {
+			c.CandidateCounts = activity.CandidateCounts{}
+		}
+		switch {
+		case name == c.ClientID:
+			v.Counts = c.Counts
+		case name == clientcfg.GlobalCandidate && c.Tried > 0:
+			v.Counts = v.Plus(c.Counts)
+			v.Clients = append(v.Clients, adminapi.ClientCounts{ClientID: c.ClientID, Counts: c.Counts})
+		}
+	}
+	v.Clients = v.Clients[:min(len(v.Clients), maxListed)]
+	return v
 }
