@@ -8,9 +8,10 @@
 // A [PolicySet] is the limits that operators have set: records of [PoliciesTable], one for each
 // target. It overrides the configuration file. A [PolicySnapshot] combines both, validated, and
 // [PolicySource] keeps the newest one. [PolicySource.Change] makes a change: it validates the
-// result, and appends its [Event] to the trail together with the records. Every other instance
-// applies the event when it next follows the trail. A snapshot shares everything unchanged with the
-// previous one, so only the change costs time.
+// result, and appends its [Event] to the trail together with the records. Every other instance takes
+// the changed records when it next follows the trail. A [Temporary] value is a record too: each
+// instance uses it until its end, and then the permanent one. A snapshot shares everything unchanged
+// with the previous one, so only the change costs time.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{Base: fromFile})
 //	…
