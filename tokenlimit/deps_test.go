@@ -8,7 +8,7 @@ import (
 
 // mostPackages is the largest number of packages of this module that a program with tokenlimit may
 // link.
-const mostPackages = 14
+const mostPackages = 12
 
 // TestDependencies checks that programs with tokenlimit link neither this server nor the libraries
 // that only the server needs.

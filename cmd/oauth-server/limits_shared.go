@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -86,7 +86,7 @@ func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key,
 		one(client.Total(), clientID+"'s total")
 	}
 	if cmd.Flags().Changed("source") {
-		address, wrong := network.ParseSource(f.source)
+		address, wrong := limiter.ParseSource(f.source)
 		if wrong != nil {
 			return nil, "", usagef("--source: %w", wrong)
 		}

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -169,7 +169,7 @@ func (g *guard) refuse(from netip.Addr, why string) *problemError {
 		p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
 		return p
 	}
-	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: network.Source(from)}, g.limits, 1)
+	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: limiter.SourceOf(from)}, g.limits, 1)
 	if d.Rejected() {
 		p := problem(http.StatusTooManyRequests, typeThrottled, "Too many failed attempts",
 			"too many requests with bad tokens came from this address; a good token is still heard")

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/username"
 )
@@ -65,7 +65,7 @@ func (s *Server) username(c *call) (*string, error) {
 		return nil, invalidField("username", "holds a character that cannot be printed")
 	}
 	if address, isSource := (ratelimit.Key{Username: typed}).SourceAddress(); isSource {
-		source, err := network.ParseSource(address)
+		source, err := limiter.ParseSource(address)
 		if err != nil {
 			return nil, invalidField("username", "the source %v", err)
 		}

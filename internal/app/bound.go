@@ -15,8 +15,8 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
-	"oauth-server/internal/network"
 	"oauth-server/internal/oautherr"
 )
 
@@ -126,7 +126,7 @@ type held struct {
 
 // take adds an entry for an address, initially silent. It returns nil at the limit.
 func (b *bound) take(k kind, at netip.Addr, cut func()) *held {
-	source, most := network.Source(at), b.perSource
+	source, most := limiter.SourceOf(at), b.perSource
 	if slices.ContainsFunc(b.trusted, func(p netip.Prefix) bool { return p.Contains(at) }) {
 		most = b.most
 	}

@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/network"
 )
 
 // credentials returns the IDs that requests are counted under until their client and user are
@@ -16,7 +15,7 @@ func (g *Gateway) credentials(said *tokenrequest.Request, shown *tokenrequest.Cr
 	if by.Secret {
 		by.Client = g.id("secret", said.ClientID, "", shown.Secret[:])
 	} else {
-		by.Client = g.id("address", said.ClientID, network.Source(remote), nil)
+		by.Client = g.id("address", said.ClientID, limiter.SourceOf(remote), nil)
 	}
 	if said.Username != "" {
 		by.User = g.id("password", said.ClientID, said.Username, shown.Password[:])

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 )
 
 // The maximum number of concurrent requests of a client from one source address, if their secret
@@ -61,7 +61,7 @@ func newUnderWay() *underWay {
 // release. Requests that a browser sends for pages of other sites are counted separately, so they
 // do not restrict an app at the same address.
 func (u *underWay) take(now time.Time, client string, remote netip.Addr, page, free bool) place {
-	p := place{origin: origin{client, network.Source(remote)}, site: network.Site(remote), free: free, taken: true}
+	p := place{origin: origin{client, limiter.SourceOf(remote)}, site: limiter.SiteOf(remote), free: free, taken: true}
 	if page {
 		p.source += " pages"
 	}

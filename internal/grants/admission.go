@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
@@ -108,7 +108,7 @@ func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class ove
 func (s *Service) admissionRequest(client *clientcfg.Client, class overload.Class, remote netip.Addr) overload.Request {
 	r := overload.Request{ClientID: client.ID, Class: class}
 	if client.Public { // anyone can send requests in its name
-		r.Source = network.Source(remote)
+		r.Source = limiter.SourceOf(remote)
 	}
 	if s.opts.Policies != nil {
 		effective := s.opts.Policies().For(client.ID)

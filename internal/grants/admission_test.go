@@ -11,7 +11,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/network"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
@@ -140,7 +139,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	remote := netip.MustParseAddr("192.0.2.7")
 	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: code, Remote: remote})
 	check.Equal(t, "a code", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
-	check.Equal(t, "asked about", gate.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: network.Source(remote)}})
+	check.Equal(t, "asked about", gate.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: limiter.SourceOf(remote)}})
 }
 
 // TestTooMuchGarbageIsNotCritical: an address with too many invalid grants is refused without

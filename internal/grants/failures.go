@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
 )
@@ -53,11 +53,11 @@ func (p place) of(network string) string {
 	return network
 }
 
-func (p place) source() string { return p.of(network.Source(p.addr)) }
+func (p place) source() string { return p.of(limiter.SourceOf(p.addr)) }
 
 // siteKeys returns the key of the attempt's IPv6 /48.
 func siteKeys(at place) []ratelimit.Key {
-	if site := at.of(network.Site(at.addr)); site != "" {
+	if site := at.of(limiter.SiteOf(at.addr)); site != "" {
 		return []ratelimit.Key{{ClientID: site}}
 	}
 	return nil

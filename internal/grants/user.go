@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
@@ -73,7 +73,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 		return User{}, err
 	}
 	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
-		Name: key, Source: at.source(), Networks: network.Around(at.addr), Known: g.known, Password: password,
+		Name: key, Source: at.source(), Networks: limiter.NetworksAround(at.addr), Known: g.known, Password: password,
 		Still: func() error { return cmp.Or(allowed(), g.slowed()) },
 	})
 	if err == nil {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -170,7 +169,7 @@ func (r *Request) of(e *ratelimit.Effective) *ratelimit.Effective {
 	}
 	var source string
 	if e.Source != nil {
-		source = network.Source(r.Remote)
+		source = SourceOf(r.Remote)
 	}
 	return e.ForRequest(ratelimit.GrantOf(r.Grant), source)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -54,10 +53,10 @@ type Credentials struct {
 // NetworkOf returns the largest network that one customer usually has: an IPv4 address or an IPv6
 // /48.
 func NetworkOf(addr netip.Addr) string {
-	if site := network.Site(addr); site != "" {
+	if site := SiteOf(addr); site != "" {
 		return site
 	}
-	return network.Source(addr)
+	return SourceOf(addr)
 }
 
 // unproven has the held requests and the proven credentials.
@@ -103,7 +102,7 @@ func (u *unproven) levels(r *Request, e *ratelimit.Effective) (all [3]level) {
 		all[0] = level{key: r.Key, id: by.User}
 	}
 	if e.Source != nil {
-		all[1] = level{r.Key.Source(network.Source(r.Remote)), by.Client, from}
+		all[1] = level{r.Key.Source(SourceOf(r.Remote)), by.Client, from}
 	}
 	all[2] = level{r.Key.Total(), by.Client, from}
 	return all

@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/bans"
-	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
 )
@@ -116,7 +115,7 @@ func (e *engine) applied(r *traffic.Request) *ratelimit.Effective {
 	var source string
 	if effective.Source != nil {
 		if r.Source.IsValid() {
-			source = network.Source(r.Source)
+			source = limiter.SourceOf(r.Source)
 		} else {
 			e.stats.withoutSource++
 		}

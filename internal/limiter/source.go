@@ -1,16 +1,14 @@
-// Package network maps addresses to the networks of customers, for everything that counts by
-// address.
-package network
+package limiter
 
 import (
 	"fmt"
 	"net/netip"
 )
 
-// Source returns the network of one customer: an IPv4 address, or the /64 of an IPv6 address,
+// SourceOf returns the network of one customer: an IPv4 address, or the /64 of an IPv6 address,
 // because a customer usually has a whole /64. An IPv4-mapped IPv6 address counts as IPv4, and zones
 // are ignored. All unknown addresses are one source.
-func Source(addr netip.Addr) string {
+func SourceOf(addr netip.Addr) string {
 	addr = plain(addr)
 	if !addr.Is6() {
 		return addr.String() // "invalid IP" if unknown
@@ -18,24 +16,24 @@ func Source(addr netip.Addr) string {
 	return around(addr, 64)
 }
 
-// ParseSource returns the source of an address in any form. It also accepts the output of [Source].
+// ParseSource returns the source of an address in any form. It also accepts the output of [SourceOf].
 // Any other network is an error.
 func ParseSource(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
-		return Source(addr), nil
+		return SourceOf(addr), nil
 	}
-	if p, err := netip.ParsePrefix(text); err == nil && Source(p.Addr()) == p.Masked().String() {
+	if p, err := netip.ParsePrefix(text); err == nil && SourceOf(p.Addr()) == p.Masked().String() {
 		return p.Masked().String(), nil
 	}
-	if unknown := Source(netip.Addr{}); text == unknown {
+	if unknown := SourceOf(netip.Addr{}); text == unknown {
 		return unknown, nil
 	}
 	return "", fmt.Errorf("%q is neither an address nor the /64 of an IPv6 address", text)
 }
 
-// Around returns the networks that contain a source, widest first: the /48 and the /56 of an IPv6
+// NetworksAround returns the networks that contain a source, widest first: the /48 and the /56 of an IPv6
 // address, which often belong to one customer, or the /24 of an IPv4 address.
-func Around(addr netip.Addr) []string {
+func NetworksAround(addr netip.Addr) []string {
 	switch addr = plain(addr); {
 	case addr.Is4():
 		return []string{around(addr, 24)}
@@ -45,9 +43,9 @@ func Around(addr netip.Addr) []string {
 	return nil
 }
 
-// Site returns the /48 of an IPv6 address, the largest network that a customer usually gets, and ""
+// SiteOf returns the /48 of an IPv6 address, the largest network that a customer usually gets, and ""
 // for all others.
-func Site(addr netip.Addr) string {
+func SiteOf(addr netip.Addr) string {
 	if addr = plain(addr); !addr.Is6() {
 		return ""
 	}

@@ -1,11 +1,11 @@
-package network_test
+package limiter_test
 
 import (
 	"net/netip"
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/network"
+	"oauth-server/internal/limiter"
 )
 
 func TestNames(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 		"":                       {"invalid IP", nil, ""},
 	} {
 		a, _ := netip.ParseAddr(addr)
-		check.Equal(t, addr, names{network.Source(a), network.Around(a), network.Site(a)}, want)
+		check.Equal(t, addr, names{limiter.SourceOf(a), limiter.NetworksAround(a), limiter.SiteOf(a)}, want)
 	}
 }
 
@@ -36,12 +36,12 @@ func TestParseSource(t *testing.T) {
 		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:0:0:1::9": "2001:db8::/64", "2001:db8::/64": "2001:db8::/64",
 		"invalid IP": "invalid IP",
 	} {
-		got, err := network.ParseSource(text)
+		got, err := limiter.ParseSource(text)
 		check.OK(t, err)
 		check.Equal(t, text, got, want)
 	}
 	for _, text := range []string{"", "192.0.2.7/32", "2001:db8::/48", "2001:db8::/65"} {
-		_, err := network.ParseSource(text)
+		_, err := limiter.ParseSource(text)
 		check.ErrorSays(t, err, "is neither an address nor the /64 of an IPv6 address")
 	}
 }
