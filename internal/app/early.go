@@ -14,9 +14,9 @@ import (
 	"oauth-server/internal/overload"
 )
 
-// earlyGate implements [early.Gate], which refuses token requests before they are read.
-type earlyGate struct {
-	gate interface {
+// earlyRefuser implements [early.Refuser], which refuses token requests before they are read.
+type earlyRefuser struct {
+	shedder interface {
 		RefusingTokens() bool
 		RefuseEarly(ctx context.Context, r *overload.Request) *overload.ShedError
 	}
@@ -24,12 +24,14 @@ type earlyGate struct {
 	drainer *connDrainer
 }
 
-// Refusing implements [early.Gate]. It returns false while the server stops, because then each
+// Refusing implements [early.Refuser]. It returns false while the server stops, because then each
 // answer must be marked as the last on its connection.
-func (e *earlyGate) Refusing() bool { return e.gate.RefusingTokens() && !e.drainer.draining.Load() }
+func (e *earlyRefuser) Refusing() bool {
+	return e.shedder.RefusingTokens() && !e.drainer.draining.Load()
+}
 
-// Refuse implements [early.Gate].
-func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
+// Refuse implements [early.Refuser].
+func (e *earlyRefuser) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	asked, ok := e.service.Foresee(&grants.TokenRequest{
 		Credentials: grants.Credentials{ClientID: r.ClientID, Secret: r.Secret},
 		GrantType:   r.Grant, RefreshToken: r.RefreshToken, Code: r.Code,
@@ -37,7 +39,7 @@ func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	shed := e.gate.RefuseEarly(overload.WithConn(context.Background(), c), &asked)
+	shed := e.shedder.RefuseEarly(overload.WithConn(context.Background(), c), &asked)
 	if shed == nil {
 		return 0, false
 	}
@@ -51,14 +53,14 @@ func (e *edge) watched(l net.Listener) net.Listener {
 	if e.base.isGateway() {
 		return l
 	}
-	return early.New(l, e.earlyOptions(&earlyGate{e.base.overload.gate, e.service, e.drainer}))
+	return early.New(l, e.earlyOptions(&earlyRefuser{e.base.overload.shedder, e.service, e.drainer}))
 }
 
 // earlyOptions returns the options of the listener for clients. Early refusals appear in the log
 // and in metrics like requests that net/http has read.
-func (e *edge) earlyOptions(gate early.Gate) early.Options {
+func (e *edge) earlyOptions(refuser early.Refuser) early.Options {
 	return early.Options{
-		Path: e.tokenPath(), Gate: gate,
+		Path: e.tokenPath(), Refuser: refuser,
 		IdleTimeout: e.http.IdleTimeout, HeaderTimeout: e.http.ReadHeaderTimeout,
 		Body: func(after time.Duration) []byte {
 			return httpapi.OverloadedBody(&overload.ShedError{RetryAfter: after, Short: overload.Processor})

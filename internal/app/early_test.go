@@ -56,9 +56,9 @@ func TestRefusedEarly(t *testing.T) {
 			gate := &full{}
 			asked := own
 			tc.edit(&asked)
-			after, refused := (&earlyGate{gate: gate, service: r.edge.service}).Refuse(nil, &asked)
+			after, refused := (&earlyRefuser{shedder: gate, service: r.edge.service}).Refuse(nil, &asked)
 			check.Equal(t, "refused", refused, tc.refused)
-			check.Equal(t, "the gate is asked", gate.asked != nil, tc.refused)
+			check.Equal(t, "the shedder is asked", gate.asked != nil, tc.refused)
 			if refused {
 				check.Equal(t, "Retry-After", after, 3*time.Second)
 				check.Equal(t, "request", *gate.asked, overload.Request{ClientID: "shop", Class: overload.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
@@ -75,7 +75,7 @@ func TestEarlyListener(t *testing.T) {
 	client := newClient(t, nil)
 	check.Equal(t, "status while nothing is refused", r.token(t, client).status, http.StatusOK)
 	r.edge.drainer.draining.Store(true)
-	check.Equal(t, "a stopping server refuses nothing early", (&earlyGate{gate: &full{}, drainer: r.edge.drainer}).Refusing(), false)
+	check.Equal(t, "a stopping server refuses nothing early", (&earlyRefuser{shedder: &full{}, drainer: r.edge.drainer}).Refusing(), false)
 	client.CloseIdleConnections()
 }
 
@@ -91,8 +91,8 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	refusing := &full{}
-	gate := &earlyGate{gate: refusing, service: r.edge.service, drainer: r.edge.drainer}
-	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(gate))) }()
+	refuser := &earlyRefuser{shedder: refusing, service: r.edge.service, drainer: r.edge.drainer}
+	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(refuser))) }()
 	client := newClient(t, nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/token", strings.NewReader("grant_type=client_credentials"))
 	check.OK(t, err)
@@ -107,7 +107,7 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	check.Equal(t, "the caller has gone", overload.CallerGone(refusing.of), false)
 	client.CloseIdleConnections()
 	if runtime.GOOS == "linux" {
-		check.Eventually(t, "the gate sees that the caller has gone", func() bool { return overload.CallerGone(refusing.of) })
+		check.Eventually(t, "the shedder sees that the caller has gone", func() bool { return overload.CallerGone(refusing.of) })
 	}
 	check.OK(t, s.Close())
 	check.ErrorIs(t, <-ended, http.ErrServerClosed)

@@ -49,7 +49,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, storeQueue: f.overload.storeQueue},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, shedder: &shedWatch{stats: f.overload.shedder.Stats}, storeQueue: f.overload.storeQueue},
 	}
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func newService(f *foundation, l *limiting) (*grants.Service, error) {
 		Observe:              l.decided,
 		Issued:               l.issued,
 		SecretUsed:           f.uses.Used,
-		Gate:                 f.overload.gate,
+		Shedder:              f.overload.shedder,
 	})
 }
 
@@ -161,7 +161,7 @@ func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.S
 		Authorizations: service,
 		Sessions:       service,
 		Inspector:      service,
-		Gate:           service,
+		Shedder:        service,
 		Keys:           f.keys,
 		Ready:          func(context.Context) httpapi.Readiness { return e.ready.report(false) },
 		Answered:       f.telemetry.answered,

@@ -79,8 +79,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.telemetry.WatchConnections(f.bounds.metrics)
 	f.backups = newBackups(cfg, f.backend, opts.Prepare != nil)
 	f.overload = newOverload(cfg.Overload, f.backend)
-	f.overload.gate.SetQuota(opts.Quota)
-	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Queue: f.overload.storeQueue, Gate: f.overload.gate})
+	f.overload.shedder.SetQuota(opts.Quota)
+	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Queue: f.overload.storeQueue, Pauser: f.overload.shedder})
 	// Only one caller follows at a time, so its operations need not wait in the store queue.
 	if f.follower, err = store.NewFollower(ctx, observed.New(f.backend, observed.Options{Observer: f.telemetry})); err != nil {
 		return nil, err

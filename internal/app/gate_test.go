@@ -53,7 +53,7 @@ func TestGateSeesCallersGo(t *testing.T) {
 	check.OK(t, stop(t.Context()))
 }
 
-// TestGateKnowsWhoIsNearItsLimit checks that the gate learns from the limiter's decisions how much
+// TestGateKnowsWhoIsNearItsLimit checks that the shedder learns from the limiter's decisions how much
 // of its limit a client has used. Decisions that count against no limit change nothing.
 func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
@@ -67,9 +67,9 @@ func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
 	decide("trusted since", denied)
 	decide("trusted since", ratelimit.Decision{Outcome: ratelimit.Trusted})
 	rank := func(id string) overload.Rank {
-		r, err := f.base.overload.gate.Admit(t.Context(), &overload.Request{ClientID: id, Class: overload.Refresh})
+		r, err := f.base.overload.shedder.Admit(t.Context(), &overload.Request{ClientID: id, Class: overload.Refresh})
 		check.OK(t, err)
-		f.base.overload.gate.Leave()
+		f.base.overload.shedder.Leave()
 		return r
 	}
 	near, trusted, silent := rank("near"), rank("trusted since"), rank("silent")

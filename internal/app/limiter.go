@@ -168,7 +168,7 @@ func (l *limiting) decided(ctx context.Context, d limiter.Decided) {
 	l.base.telemetry.decided(ctx, d)
 	l.denials.note(ctx, time.Now(), &d)
 	if d.Decision.Counted() || d.Decision.Rejected() {
-		l.base.overload.gate.Used(d.ClientID, d.Decision.Usage())
+		l.base.overload.shedder.Used(d.ClientID, d.Decision.Usage())
 	}
 	kind := activity.User
 	if d.Grant == string(clientcfg.ClientCredentials) {

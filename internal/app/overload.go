@@ -15,7 +15,7 @@ import (
 // overload connects overload control with the configuration and with the data for operators. Its
 // fields are set before the first request.
 type overloadControl struct {
-	gate       *overload.Shedder
+	shedder    *overload.Shedder
 	storeQueue *storequeue.Queue // before the store
 	activity   *activity.Recorder
 }
@@ -25,13 +25,13 @@ func newOverload(c config.Overload, s store.Backend) *overloadControl {
 	before := storeQueueOptions(s, c.Mode)
 	before.Refused = o.refused
 	o.storeQueue = storequeue.New(before)
-	o.gate = overload.New(c.Gate(), o.observe)
+	o.shedder = overload.New(c.Settings(), o.observe)
 	return o
 }
 
 // set applies a changed configuration.
 func (o *overloadControl) set(c config.Overload) {
-	o.gate.Set(c.Gate())
+	o.shedder.Set(c.Settings())
 	o.storeQueue.Set(c.Mode)
 }
 
@@ -43,7 +43,7 @@ func (o *overloadControl) observe(_ context.Context, r *overload.Request, outcom
 }
 
 // refused records a request with a call that was refused before the store, or would have been in
-// dry-run mode, unless the gate has already recorded it.
+// dry-run mode, unless the shedder has already recorded it.
 func (o *overloadControl) refused(ctx context.Context, dryRun bool) {
 	if r := overload.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
 		o.activity.Shed(time.Now(), r.ClientID, dryRun)

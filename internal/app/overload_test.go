@@ -14,23 +14,23 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// A changed section overload is applied to the gate and the store queue. An invalid one is not.
+// A changed section overload is applied to the shedder and the store queue. An invalid one is not.
 func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute+"overload: { mode: dry_run, max_in_flight: 50 }\n")
-	check.Equal(t, "mode at the start", f.base.overload.gate.Stats().Mode, ratelimit.DryRun)
+	check.Equal(t, "mode at the start", f.base.overload.shedder.Stats().Mode, ratelimit.DryRun)
 	check.Equal(t, "mode of the store queue", f.base.overload.storeQueue.Stats().Mode, ratelimit.DryRun)
 	f.write(tenPerMinute + "overload: { mode: off, target: 20ms, max_in_flight: 90 }\n")
 	check.OK(t, f.look(2))
-	check.Equal(t, "mode", f.base.overload.gate.Stats().Mode, ratelimit.Off)
+	check.Equal(t, "mode", f.base.overload.shedder.Stats().Mode, ratelimit.Off)
 	check.Equal(t, "mode of the store queue", f.base.overload.storeQueue.Stats().Mode, ratelimit.Off)
 	check.Equal(t, "for the next server in the process", f.next().Overload.MaxInFlight, 90)
 	f.write(tenPerMinute + "overload: { mode: on }\n")
 	check.ErrorSays(t, f.look(2), "overload.mode")
-	check.Equal(t, "mode after a file that is refused", f.base.overload.gate.Stats().Mode, ratelimit.Off)
+	check.Equal(t, "mode after a file that is refused", f.base.overload.shedder.Stats().Mode, ratelimit.Off)
 }
 
 // Operators see the clients with requests refused before the store, in addition to those refused by
-// the gate.
+// the shedder.
 func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	o := newOverload(config.Default().Overload, pooled{connections: 1})
 	o.activity = activity.New(0, time.Now())
@@ -47,7 +47,7 @@ func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	check.Equal(t, "calls of sheddable requests that were refused", o.storeQueueMetrics().Requests[0][overload.Shed], uint64(2))
 }
 
-// In dry-run mode, a request that both the gate and the store queue would have refused is recorded once.
+// In dry-run mode, a request that both the shedder and the store queue would have refused is recorded once.
 func TestRecordedOnceInDryRun(t *testing.T) {
 	c := config.Default().Overload
 	c.Mode, c.MaxInFlight = ratelimit.DryRun, 10
@@ -56,7 +56,7 @@ func TestRecordedOnceInDryRun(t *testing.T) {
 	const more = 4 // than there is room for: seven introspections
 	for range 7 + more {
 		r := overload.Request{ClientID: "shop", Class: overload.Introspection}
-		rank, err := o.gate.Admit(t.Context(), &r)
+		rank, err := o.shedder.Admit(t.Context(), &r)
 		check.OK(t, err)
 		o.refused(overload.WithRequest(t.Context(), &r, rank), true)
 	}

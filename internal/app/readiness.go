@@ -28,7 +28,7 @@ type readiness struct {
 
 	unregistered *unregistered
 	file         *configFile
-	gate         *shedWatch
+	shedder      *shedWatch
 	storeQueue   *storequeue.Queue
 }
 
@@ -50,7 +50,7 @@ func (r *readiness) report(forOperators bool) httpapi.Readiness {
 		unreadable:   r.clients.Directory().Unreadable(),
 		unregistered: r.unregistered.list(),
 		file:         r.file.status(),
-		shedding:     r.gate.look(time.Now()),
+		shedding:     r.shedder.look(time.Now()),
 		beforeStore:  beforeStore(&calls),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {

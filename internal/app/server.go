@@ -157,7 +157,7 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
-	s.base.loops.Go("admission", s.base.overload.gate.Run) // separate, because it measures real time, which tests of the others simulate
+	s.base.loops.Go("admission", s.base.overload.shedder.Run) // separate, because it measures real time, which tests of the others simulate
 	if g := s.edge.gateway; g != nil {
 		s.base.loops.Go("the token paths of the upstream", g.Check)
 	}

@@ -53,7 +53,7 @@ func beforeStore(st *storequeue.Stats) string {
 	return "refusing requests that wait too long for the store for " + inSeconds(st.Refusing) + ", up to " + st.UpTo.String()
 }
 
-// shedWatch evaluates the state of the gate at each call, so as often as a balancer asks.
+// shedWatch evaluates the state of the shedder at each call, so as often as a balancer asks.
 type shedWatch struct {
 	stats func() overload.Stats
 

@@ -241,7 +241,7 @@ func (t *telemetry) watch(l *limiting) {
 			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
 		}
 	})
-	t.WatchOverload(l.base.overload.gate.Stats)
+	t.WatchOverload(l.base.overload.shedder.Stats)
 	t.WatchStoreLane(l.base.overload.storeQueueMetrics)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })

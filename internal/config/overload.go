@@ -21,11 +21,11 @@ func defaultOverload() Overload {
 	return Overload{Mode: d.Mode, Target: Duration(d.Target), MaxInFlight: d.MaxInFlight}
 }
 
-// Gate returns the settings of the gate before the requests.
-func (o Overload) Gate() overload.Settings {
+// Settings returns the settings of load shedding.
+func (o Overload) Settings() overload.Settings {
 	return overload.Settings{Mode: o.Mode, Target: o.Target.Std(), MaxInFlight: o.MaxInFlight}
 }
 
 func (o Overload) check(es *fielderr.Errors) {
-	*es = append(*es, fielderr.Of(o.Gate().Validate()).Under("overload")...)
+	*es = append(*es, fielderr.Of(o.Settings().Validate()).Under("overload")...)
 }

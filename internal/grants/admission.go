@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Gate sheds requests while the server is overloaded. [overload.Shedder] implements it.
-type Gate interface {
+// Shedder sheds requests while the server is overloaded. [overload.Shedder] implements it.
+type Shedder interface {
 	// Admit returns the rank of an admitted request. The caller ends the request with Leave. Its
 	// error is *[overload.ShedError].
 	Admit(ctx context.Context, r *overload.Request) (overload.Rank, error)
@@ -23,18 +23,18 @@ type Gate interface {
 	Starved(ctx context.Context) error
 }
 
-// open is a Gate that admits every request.
+// open is a Shedder that admits every request.
 type open struct{}
 
-// Admit implements [Gate].
+// Admit implements [Shedder].
 func (open) Admit(context.Context, *overload.Request) (overload.Rank, error) {
 	return overload.Ranks - 1, nil
 }
 
-// Leave implements [Gate].
+// Leave implements [Shedder].
 func (open) Leave() {}
 
-// Starved implements [Gate].
+// Starved implements [Shedder].
 func (open) Starved(context.Context) error {
 	return &overload.ShedError{RetryAfter: overload.RetryAfter(0), Short: overload.Processor}
 }
@@ -46,7 +46,7 @@ var classOfGrant = map[clientcfg.Grant]overload.Class{
 
 // refusedAnyway reports whether a token request fails without any expensive work: a parameter is
 // missing, this server did not issue what it presents, or too many invalid grants have come from
-// its address. Such requests skip admission. They must not count among the requests that the gate
+// its address. Such requests skip admission. They must not count among the requests that the shedder
 // values most, because a public client proves nothing.
 func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant, req *TokenRequest) bool {
 	switch {
@@ -96,15 +96,15 @@ func (s *Service) Foresee(req *TokenRequest) (r overload.Request, ok bool) {
 	return s.admissionRequest(client, classOfGrant[grant], netip.Addr{}), true
 }
 
-// enter asks the gate to admit a client's request, before any expensive work. The returned context
+// enter asks the shedder to admit a client's request, before any expensive work. The returned context
 // carries the request and its rank, for calls of the store. If there is no error, the caller calls
-// LeaveGate. Errors: *[Error].
+// EndRequest. Errors: *[Error].
 func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class overload.Class, remote netip.Addr) (context.Context, error) {
 	r := s.admissionRequest(client, class, remote)
-	return s.EnterGate(ctx, &r)
+	return s.BeginRequest(ctx, &r)
 }
 
-// admissionRequest returns what the gate decides about. remote is used only for public clients.
+// admissionRequest returns what the shedder decides about. remote is used only for public clients.
 func (s *Service) admissionRequest(client *clientcfg.Client, class overload.Class, remote netip.Addr) overload.Request {
 	r := overload.Request{ClientID: client.ID, Class: class}
 	if client.Public { // anyone can send requests in its name
@@ -120,10 +120,10 @@ func (s *Service) admissionRequest(client *clientcfg.Client, class overload.Clas
 	return r
 }
 
-// EnterGate is like enter, for requests of people, which have no known client. LeaveGate ends an
+// BeginRequest is like enter, for requests of people, which have no known client. EndRequest ends an
 // admitted request.
-func (s *Service) EnterGate(ctx context.Context, r *overload.Request) (context.Context, error) {
-	rank, err := s.opts.Gate.Admit(ctx, r)
+func (s *Service) BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error) {
+	rank, err := s.opts.Shedder.Admit(ctx, r)
 	switch {
 	case err != nil:
 		return ctx, Overloaded(err)
@@ -133,5 +133,5 @@ func (s *Service) EnterGate(ctx context.Context, r *overload.Request) (context.C
 	return overload.WithRequest(ctx, r, rank), nil
 }
 
-// LeaveGate ends a request that was admitted.
-func (s *Service) LeaveGate() { s.opts.Gate.Leave() }
+// EndRequest ends a request that was admitted.
+func (s *Service) EndRequest() { s.opts.Shedder.Leave() }

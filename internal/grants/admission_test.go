@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// doorkeeper is a gate that records the requests it was asked about, and refuses them while it is
+// doorkeeper is a shedder that records the requests it was asked about, and refuses them while it is
 // shut.
 type doorkeeper struct {
 	shut   bool
@@ -44,7 +44,7 @@ func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, 
 	t.Helper()
 	w, seen := limitedWorld(t, edits...)
 	gate := &doorkeeper{}
-	w.reopen(func(o *grants.Options) { o.Gate = gate })
+	w.reopen(func(o *grants.Options) { o.Shedder = gate })
 	return w, gate, seen
 }
 
@@ -84,7 +84,7 @@ func TestOverloadedGrants(t *testing.T) {
 	check.Equal(t, "requests inside in the end", gate.inside, 0)
 }
 
-// TestNothingStaysInside: every admitted request leaves the gate, whatever its outcome.
+// TestNothingStaysInside: every admitted request leaves the shedder, whatever its outcome.
 func TestNothingStaysInside(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	tokens := w.tokens("shop")
@@ -113,7 +113,7 @@ func TestNothingStaysInside(t *testing.T) {
 }
 
 // TestGarbageIsNotCritical: a grant that this server has not issued is refused without asking the
-// gate, for every client. For a client that proves nothing, the gate gets the source of the
+// gate, for every client. For a client that proves nothing, the shedder gets the source of the
 // request.
 func TestGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
@@ -143,7 +143,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 }
 
 // TestTooMuchGarbageIsNotCritical: an address with too many invalid grants is refused without
-// asking the gate.
+// asking the shedder.
 func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	w.reopen(func(o *grants.Options) {
@@ -177,7 +177,7 @@ func TestOverloadSpendsNoQueries(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestGateIsAskedAboutProvenClients: the gate sees only authenticated clients, with the values of
+// TestGateIsAskedAboutProvenClients: the shedder sees only authenticated clients, with the values of
 // their policies.
 func TestGateIsAskedAboutProvenClients(t *testing.T) {
 	w, gate, _ := overloadedWorld(t, policy("shop", ratelimit.Policy{Criticality: ratelimit.Sheddable}), policy("caller", ratelimit.Policy{Trusted: true}))

@@ -43,7 +43,7 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 	if err != nil {
 		return Introspection{}, err
 	}
-	defer s.LeaveGate()
+	defer s.EndRequest()
 	if err := s.meteredQuery(s.introspections, client, &q); err != nil {
 		return Introspection{}, err
 	}

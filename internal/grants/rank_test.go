@@ -36,13 +36,13 @@ func (s *rankedStore) User(ctx context.Context, name string) (grants.User, error
 	return s.Store.User(ctx, name)
 }
 
-// TestStoreIsCalledWithTheRank: store calls carry the rank that the gate gave the request, for
+// TestStoreIsCalledWithTheRank: store calls carry the rank that the shedder gave the request, for
 // priority in the store's queue.
 func TestStoreIsCalledWithTheRank(t *testing.T) {
 	w := newWorld(t)
 	code, tokens := w.code("shop"), w.tokens("shop")
 	store := &rankedStore{}
-	w.reopen(func(o *grants.Options) { store.Store, o.Store, o.Gate = o.Store, store, &doorkeeper{} })
+	w.reopen(func(o *grants.Options) { store.Store, o.Store, o.Shedder = o.Store, store, &doorkeeper{} })
 	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}
 	token := func(req grants.TokenRequest) func() error {
 		return func() error { _, err := w.token("shop", req); return err }

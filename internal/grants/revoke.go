@@ -79,7 +79,7 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	if err != nil {
 		return err
 	}
-	defer s.LeaveGate()
+	defer s.EndRequest()
 	if err := s.meteredQuery(s.revocations, client, &q); err != nil {
 		return err
 	}

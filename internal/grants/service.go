@@ -102,8 +102,8 @@ type Options struct {
 	// the response is made. It must not block. Nil disables it.
 	Observe func(context.Context, limiter.Decided)
 
-	// Gate sheds requests while the server is overloaded. Nil disables load shedding.
-	Gate Gate
+	// Shedder sheds requests while the server is overloaded. Nil disables load shedding.
+	Shedder Shedder
 
 	// Issued is called with every newly issued access token, but not with a token that is handed
 	// out again. It must not block. Nil disables it.
@@ -163,8 +163,8 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = o.Now
 	}
-	if o.Gate == nil {
-		o.Gate = open{}
+	if o.Shedder == nil {
+		o.Shedder = open{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -27,7 +27,7 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 		}
 		return task.Do(), nil
 	}})
-	w = newWorld(t, append(edits, func(o *grants.Options) { o.Passwords, o.Gate = passwords, gate })...)
+	w = newWorld(t, append(edits, func(o *grants.Options) { o.Passwords, o.Shedder = passwords, gate })...)
 	return w, starved, shed, gate
 }
 

@@ -31,7 +31,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 		if ctx, err = s.enter(ctx, client, classOfGrant[grant], req.Remote); err != nil {
 			return TokenResponse{}, err
 		}
-		defer s.LeaveGate()
+		defer s.EndRequest()
 	}
 	x, err := s.look(ctx, client, grant, req)
 	if err != nil {

@@ -100,7 +100,7 @@ func (s *Service) notChecked(ctx context.Context, err error) error {
 	case errors.As(err, &limited):
 		return limited
 	case errors.As(err, &busy) && busy.Starved:
-		return Overloaded(s.opts.Gate.Starved(ctx))
+		return Overloaded(s.opts.Shedder.Starved(ctx))
 	case errors.As(err, &busy):
 		return tooBusy(busy)
 	}
@@ -140,11 +140,11 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 // It returns the cookie value, and the store keeps only its digest. Errors: [ErrSignIn], *[Error],
 // *[oautherr.LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
-	ctx, err = s.EnterGate(ctx, &overload.Request{Class: overload.SignIn})
+	ctx, err = s.BeginRequest(ctx, &overload.Request{Class: overload.SignIn})
 	if err != nil {
 		return "", Session{}, err
 	}
-	defer s.LeaveGate()
+	defer s.EndRequest()
 	now := s.opts.Now() // before the check, which may be slow: a revocation during the check must end the new session
 	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, place{addr: in.Remote})
 	if err != nil {

@@ -17,7 +17,7 @@ type doorkeeper struct {
 	asked, inside int
 }
 
-func (d *doorkeeper) EnterGate(ctx context.Context, r *overload.Request) (context.Context, error) {
+func (d *doorkeeper) BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error) {
 	d.asked++
 	if d.shut || r.Class != overload.Page {
 		return ctx, shed(overload.Processor)
@@ -26,7 +26,7 @@ func (d *doorkeeper) EnterGate(ctx context.Context, r *overload.Request) (contex
 	return overload.WithRequest(ctx, nil, 7), nil
 }
 
-func (d *doorkeeper) LeaveGate() { d.inside-- }
+func (d *doorkeeper) EndRequest() { d.inside-- }
 
 // gated is a domain that records whether a page looks up its session between entering and leaving.
 type gated struct {
@@ -63,7 +63,7 @@ func TestPagesLeaveTheGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := &gated{fake: newFake(), gate: &doorkeeper{}}
 			s := newServer(t, g.fake, func(o *httpapi.Options) {
-				o.Issuer, o.Sessions, o.Gate = "http://id.example/id", g, g.gate
+				o.Issuer, o.Sessions, o.Shedder = "http://id.example/id", g, g.gate
 			})
 			tt.header = http.Header{"Cookie": {g.signedIn("alice")}}
 			tt.send(t, s)

@@ -109,7 +109,7 @@ func (s *Server) routeOf(c *call) string {
 	return route
 }
 
-// page calls the handler only if the Gate admits the request. Under overload, requests for pages
+// page calls the handler only if the Shedder admits the request. Under overload, requests for pages
 // are refused first.
 func (s *Server) page(next handler) handler {
 	return func(c *call) error {
@@ -121,13 +121,13 @@ func (s *Server) page(next handler) handler {
 	}
 }
 
-// enter asks the Gate to admit a request for a page. If it returns no error, the caller calls leave
+// enter asks the Shedder to admit a request for a page. If it returns no error, the caller calls leave
 // after the work.
 func (s *Server) enter(c *call) error {
-	if s.o.Gate == nil {
+	if s.o.Shedder == nil {
 		return nil
 	}
-	ctx, err := s.o.Gate.EnterGate(c.ctx(), &overload.Request{Class: overload.Page})
+	ctx, err := s.o.Shedder.BeginRequest(c.ctx(), &overload.Request{Class: overload.Page})
 	if err == nil {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}
@@ -135,7 +135,7 @@ func (s *Server) enter(c *call) error {
 }
 
 func (s *Server) leave() {
-	if s.o.Gate != nil {
-		s.o.Gate.LeaveGate()
+	if s.o.Shedder != nil {
+		s.o.Shedder.EndRequest()
 	}
 }

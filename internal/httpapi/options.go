@@ -30,8 +30,8 @@ type Options struct {
 	Inspector      Inspector
 	Keys           Keys
 
-	// Gate admits requests for pages while the server is not overloaded. Nil: all are admitted.
-	Gate Gate
+	// Shedder admits requests for pages while the server is not overloaded. Nil: all are admitted.
+	Shedder Shedder
 	// Ready returns the state of the server for /readyz. Nil: always ready.
 	Ready func(context.Context) Readiness
 	// Answered is called after every request, with the context of the request. It must not block.

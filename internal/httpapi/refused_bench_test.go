@@ -37,11 +37,11 @@ func (w *written) Write(b []byte) (int, error) { return len(b), nil }
 // network: for a request that is refused under overload, and for one that gets a token.
 func BenchmarkHandler(b *testing.B) {
 	for name, tt := range map[string]struct {
-		gate   grants.Gate
+		gate   grants.Shedder
 		status int
 	}{"refused": {refusing{}, http.StatusServiceUnavailable}, "issued": {nil, http.StatusOK}} {
 		b.Run(name, func(b *testing.B) {
-			srv := newTokenServer(b, func(o *grants.Options, _ *httpapi.Options) { o.Gate = tt.gate })
+			srv := newTokenServer(b, func(o *grants.Options, _ *httpapi.Options) { o.Shedder = tt.gate })
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader("grant_type=client_credentials&scope=orders%3Aread+orders%3Awrite"))

@@ -59,10 +59,10 @@ type Inspector interface {
 	Revoke(ctx context.Context, q grants.TokenQuery) error
 }
 
-// Gate refuses requests under overload.
-type Gate interface {
-	// EnterGate returns the context for the work on a request, or the error to answer with.
-	// LeaveGate ends the work.
-	EnterGate(ctx context.Context, r *overload.Request) (context.Context, error)
-	LeaveGate()
+// Shedder refuses requests under overload.
+type Shedder interface {
+	// BeginRequest returns the context for the work on a request, or the error to answer with.
+	// EndRequest ends the work.
+	BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error)
+	EndRequest()
 }

@@ -5,7 +5,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Overload control: the gate in front of the requests, and the lane in front of the store.
+// Overload control: the shedder in front of the requests, and the queue in front of the store.
 var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,

@@ -4,8 +4,8 @@
 //
 // A [Listener] inspects the bytes at the start of each request. If a single read returns the whole
 // request, and the request has the plainest form and contains everything needed, the listener asks
-// the [Gate]. If the Gate refuses the request, the listener writes the answer and waits for the
+// the [Refuser]. If the Refuser refuses the request, the listener writes the answer and waits for the
 // next request. All other requests, and all requests over this server's TLS, go to net/http
-// unchanged, and the same Gate decides there. The listener never admits a request. While nothing is
+// unchanged, and the same Refuser decides there. The listener never admits a request. While nothing is
 // refused, a read costs one additional memory load.
 package early

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Gate decides whether to refuse requests. Its methods must be safe for concurrent use.
-type Gate interface {
+// Refuser decides whether to refuse requests. Its methods must be safe for concurrent use.
+type Refuser interface {
 	// Refusing reports whether token requests are currently refused. It is called at every read.
 	Refusing() bool
 	// Refuse reports whether a request on a connection is definitely refused, and when the client
@@ -20,8 +20,8 @@ type Gate interface {
 
 // Options configure a [Listener].
 type Options struct {
-	Path string // of the token endpoint
-	Gate Gate
+	Path    string // of the token endpoint
+	Refuser Refuser
 	// Body returns the JSON body of the answer with this retry time.
 	Body func(retryAfter time.Duration) []byte
 	// Refused is called for each refused request, before its answer is written. It must not block.
@@ -173,7 +173,7 @@ func (c *conn) first(b []byte) (int, error) {
 
 // look refuses the request at the start of b, if it can be refused early.
 func (c *conn) look(b []byte) (refused bool, err error) {
-	if !c.o.Gate.Refusing() {
+	if !c.o.Refuser.Refusing() {
 		return false, nil
 	}
 	r, ok := parse(b, c.o.Path)
@@ -181,7 +181,7 @@ func (c *conn) look(b []byte) (refused bool, err error) {
 		return false, nil
 	}
 	received := time.Now()
-	after, refused := c.o.Gate.Refuse(c, &r)
+	after, refused := c.o.Refuser.Refuse(c, &r)
 	if !refused {
 		return false, nil
 	}

@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.Serve(New(l, Options{
-			Path: path, Gate: &w.gate, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
+			Path: path, Refuser: &w.gate, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
 			Refused: func(f *Refusal) {
 				f.Raw = bytes.Clone(f.Raw)
 				w.refused <- *f

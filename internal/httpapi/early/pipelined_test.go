@@ -68,7 +68,7 @@ func TestLongAfterTheFirst(t *testing.T) {
 		l.conns <- server
 		go func() {
 			_ = s.Serve(New(l, Options{
-				Path: path, Gate: g, IdleTimeout: 2 * time.Minute, HeaderTimeout: headerTimeout,
+				Path: path, Refuser: g, IdleTimeout: 2 * time.Minute, HeaderTimeout: headerTimeout,
 				Body: func(time.Duration) []byte { return []byte("{}") },
 			}))
 		}()
@@ -107,7 +107,7 @@ func TestSlowAfterTheFirst(t *testing.T) {
 		g.on.Store(true)
 		client, server := net.Pipe()
 		looked := &conn{Conn: server, o: &Options{
-			Path: path, Gate: g, IdleTimeout: time.Hour, HeaderTimeout: time.Second, Body: func(time.Duration) []byte { return nil },
+			Path: path, Refuser: g, IdleTimeout: time.Hour, HeaderTimeout: time.Second, Body: func(time.Duration) []byte { return nil },
 		}}
 		go func() {
 			_, _ = io.WriteString(client, message(basic, grant))

@@ -2,7 +2,7 @@
 // of requests enter a [storequeue.Queue] first, which may make them wait or refuse them. Apart from the
 // errors of such refusals, arguments and results pass unchanged.
 //
-//	data := observed.New(backend, observed.Options{Observer: metrics, Queue: queue, Gate: gate})
+//	data := observed.New(backend, observed.Options{Observer: metrics, Queue: queue, Pauser: shedder})
 //
 // Operations without a request in their context, such as background work, never wait. Commands that
 // open a store while no server runs do not wrap it.
@@ -24,9 +24,9 @@ type Observer interface {
 	store.Reporter
 }
 
-// Gate counts the requests being processed. Requests in an operation, or waiting for one, do not
+// Pauser counts the requests being processed. Requests in an operation, or waiting for one, do not
 // count. [overload.Shedder] implements it.
-type Gate interface {
+type Pauser interface {
 	Pause(ctx context.Context)
 	Resume(ctx context.Context)
 }
@@ -35,7 +35,7 @@ type Gate interface {
 type Options struct {
 	Observer Observer
 	Queue    *storequeue.Queue // nil: no operation waits
-	Gate     Gate              // nil without a queue
+	Pauser   Pauser            // nil without a queue
 }
 
 // Backend is a wrapped [store.Backend]. Its methods also return the errors of [storequeue.Queue.Enter].
@@ -61,8 +61,8 @@ func (b *Backend) do(ctx context.Context, operation string, call func(context.Co
 	if b.o.Queue == nil {
 		return b.observe(ctx, operation, call)
 	}
-	b.o.Gate.Pause(ctx)
-	defer b.o.Gate.Resume(ctx)
+	b.o.Pauser.Pause(ctx)
+	defer b.o.Pauser.Resume(ctx)
 	pass, err := b.o.Queue.Enter(ctx)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (quiet) Begin(ctx context.Context, _ string) (context.Context, func(bool)) 
 func (quiet) Unreadable(string, string, error) {}
 
 func wrap(b store.Backend, l *storequeue.Queue) *observed.Backend {
-	return observed.New(b, observed.Options{Observer: quiet{}, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil)})
+	return observed.New(b, observed.Options{Observer: quiet{}, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil)})
 }
 
 func newLane() *storequeue.Queue {
@@ -77,7 +77,7 @@ func TestEveryMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, d := newLane(), &diary{}
 		b := reflect.ValueOf(observed.New(struct{ store.Backend }{}, observed.Options{
-			Observer: d, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil),
+			Observer: d, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil),
 		}))
 		names := map[string]bool{}
 		contract := reflect.TypeFor[store.Backend]()
@@ -151,7 +151,7 @@ func TestErrors(t *testing.T) {
 			b := observed.New(&fake{now: func(ctx context.Context) error {
 				seen = ctx.Value(operationKey{})
 				return tt.err
-			}}, observed.Options{Observer: d, Queue: newLane(), Gate: overload.New(overload.DefaultSettings(), nil)})
+			}}, observed.Options{Observer: d, Queue: newLane(), Pauser: overload.New(overload.DefaultSettings(), nil)})
 			now, err := b.Now(storequeue.NewRequest(t.Context()))
 			if err != tt.err || now.Unix() != 1 { //nolint:errorlint // the very error
 				t.Errorf("Now() = %v, %v, want %v", now, err, tt.err)
@@ -171,7 +171,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 		failed              bool
 	}{{own, nil, own, false}, {nil, down, down, true}, {nil, nil, nil, false}} {
 		d := &diary{}
-		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Queue: newLane(), Gate: overload.New(overload.DefaultSettings(), nil)})
+		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Queue: newLane(), Pauser: overload.New(overload.DefaultSettings(), nil)})
 		err := b.List(t.Context(), table, store.Query{}, func(store.Record) error { return tt.each })
 		if err != tt.want { //nolint:errorlint // the very error
 			t.Errorf("List() = %v, want %v", err, tt.want)
@@ -185,7 +185,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := &diary{}, newLane()
-		b := observed.New(nil, observed.Options{Observer: d, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil)})
+		b := observed.New(nil, observed.Options{Observer: d, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil)})
 		_, err := l.Enter(storequeue.NewRequest(t.Context()))
 		check.OK(t, err)
 		if _, err := b.Now(storequeue.NewRequest(t.Context())); err == nil {
