@@ -1,14 +1,12 @@
 package algorithm
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
 )
@@ -16,10 +14,7 @@ import (
 // Key is what requests are counted by.
 type Key struct {
 	ratelimit.Key
-	// Number identifies the key among the keys with requests that still matter, starting at 0. A
-	// number is reused once its key has been idle for so long that no algorithm remembers it.
-	Number int
-	hash   uint64
+	Number int // of the key, from 0 on
 }
 
 // Algorithm decides whether requests are admitted. It is not safe for concurrent use.
@@ -38,27 +33,12 @@ type Estimator interface {
 	Count(k Key, ms int64)
 }
 
-// Limit is the limit that an algorithm enforces.
+// Limit is the limit that an algorithm enforces. The token bucket, the leaky buckets and GCRA admit as many requests at
+// once.
 type Limit struct {
 	Requests int64
 	Window   time.Duration // whole milliseconds
-	// Burst is how many requests the token bucket, the leaky buckets and GCRA admit at once. 0 means
-	// Requests.
-	Burst int64
 }
-
-// Validate returns every problem of the limit as [fielderr.Errors], or nil.
-func (l *Limit) Validate() error {
-	own := ratelimit.NewLimit("limit", l.Requests, l.Window)
-	errs := fielderr.Of(own.Validate())
-	if l.Burst < 0 || l.Burst > ratelimit.MaxRequests {
-		errs.Add("burst", "%d is not between 1 and %d", l.Burst, ratelimit.MaxRequests)
-	}
-	return errs.Err()
-}
-
-// burst returns Burst, or Requests if Burst is 0.
-func (l *Limit) burst() int64 { return cmp.Or(l.Burst, l.Requests) }
 
 // The names of the algorithms. [SlidingFrames] returns the name of sliding with several frames.
 const (
@@ -100,12 +80,8 @@ func Fitting(l Limit) []string {
 	})
 }
 
-// New returns the algorithm with the given name. If the limit is invalid, the error lists every
-// problem.
+// New returns the algorithm with the given name. The error says what is wrong with the name or the limit.
 func New(name string, l Limit) (Algorithm, error) {
-	if err := l.Validate(); err != nil {
-		return nil, err
-	}
 	own, is, err := ownLimit(name, l)
 	switch {
 	case err != nil:
@@ -132,9 +108,6 @@ func New(name string, l Limit) (Algorithm, error) {
 // NewEstimator returns the estimator of the algorithm with the given name, or nil if the algorithm
 // does not estimate the window.
 func NewEstimator(name string, l Limit) (Estimator, error) {
-	if err := l.Validate(); err != nil {
-		return nil, err
-	}
 	own, is, err := ownLimit(name, l)
 	if err != nil || !is {
 		return nil, err
@@ -147,6 +120,9 @@ func NewEstimator(name string, l Limit) (Estimator, error) {
 // the algorithm. It returns an error if the name is unknown or the number of frames is invalid.
 func ownLimit(name string, l Limit) (own ratelimit.Limit, is bool, err error) {
 	own = ratelimit.NewLimit("limit", l.Requests, l.Window)
+	if err := own.Validate(); err != nil {
+		return own, false, err
+	}
 	base, frames, several := strings.Cut(name, "-")
 	switch {
 	case name == Sliding:

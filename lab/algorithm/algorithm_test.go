@@ -2,7 +2,6 @@ package algorithm_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -88,7 +87,7 @@ func TestPublishedExamples(t *testing.T) {
 func drawLimit(t *rapid.T) algorithm.Limit {
 	n := rapid.Int64Range(1, 12).Draw(t, "requests")
 	window := rapid.SampledFrom([]int64{60, 600, 1000, 1020, 60_000}).Draw(t, "window")
-	return algorithm.Limit{Requests: n, Window: time.Duration(window) * time.Millisecond, Burst: rapid.Int64Range(0, 15).Draw(t, "burst")}
+	return algorithm.Limit{Requests: n, Window: time.Duration(window) * time.Millisecond}
 }
 
 // drawTimes draws the times of requests, close together and far apart.
@@ -130,7 +129,7 @@ func TestExact(t *testing.T) {
 	})
 }
 
-// TestNeverOver: the exact log, strict and a queue without a burst keep the limit in every window.
+// TestNeverOver: the exact log, strict and a queue keep the limit in every window.
 func TestNeverOver(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +155,7 @@ func TestNeverOver(t *testing.T) {
 	})
 }
 
-// TestBucketsAreEqual: token bucket, leaky bucket and GCRA of one burst give the same answers, and the queue admits the same.
+// TestBucketsAreEqual: token bucket, leaky bucket and GCRA give the same answers, and the queue admits the same.
 func TestBucketsAreEqual(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,7 +209,7 @@ func TestRetryAfter(t *testing.T) {
 // second more each, and one that is refused.
 func TestQueueAsNginx(t *testing.T) {
 	t.Parallel()
-	a := construct(t, algorithm.LeakyQueue, algorithm.Limit{Requests: 10, Window: time.Second, Burst: 5})
+	a := construct(t, algorithm.LeakyQueue, algorithm.Limit{Requests: 5, Window: time.Second / 2})
 	check.Equal(t, "the first", a.Admit(key, 5000), traffic.Answer{Outcome: traffic.Admitted})
 	for i := range 4 {
 		wait := time.Duration(i+1) * 100 * time.Millisecond
@@ -219,22 +218,10 @@ func TestQueueAsNginx(t *testing.T) {
 	check.Equal(t, "the last", a.Admit(key, 5000), traffic.Answer{Outcome: traffic.Denied, RetryAfter: 100 * time.Millisecond})
 }
 
-// TestBurst: a token bucket admits its burst at once, and then one for each that flows in.
-func TestBurst(t *testing.T) {
-	t.Parallel()
-	a := construct(t, algorithm.TokenBucket, algorithm.Limit{Requests: 60, Window: time.Minute, Burst: 3})
-	for i, want := range []bool{true, true, true, false} {
-		check.Equal(t, fmt.Sprint("request ", i), a.Admit(key, 7000).Outcome == traffic.Admitted, want)
-	}
-	check.Equal(t, "too early", a.Admit(key, 7999).Refused(), true)
-	check.Equal(t, "a second later", a.Admit(key, 8000).Refused(), false)
-	check.Equal(t, "the next", a.Admit(key, 8000).RetryAfter, time.Second)
-}
-
 // TestExtremes: the largest limits do not overflow.
 func TestExtremes(t *testing.T) {
 	t.Parallel()
-	l := algorithm.Limit{Requests: ratelimit.MaxRequests, Window: ratelimit.MaxWindow, Burst: ratelimit.MaxRequests}
+	l := algorithm.Limit{Requests: ratelimit.MaxRequests, Window: ratelimit.MaxWindow}
 	for _, name := range algorithm.Fitting(l) {
 		a := construct(t, name, l)
 		for _, at := range []int64{0, 1, 1_767_225_600_000, 1_767_225_600_000 + 400*24*3_600_000} {
@@ -268,7 +255,6 @@ func TestBadNamesAndLimits(t *testing.T) {
 		{"sliding-0", good, "0 is not between 1 and 60"},
 		{"exact", algorithm.Limit{Requests: 0, Window: time.Minute}, "requests: 0 is not between"},
 		{"gcra", algorithm.Limit{Requests: 1, Window: time.Microsecond}, "window: 1µs is not a whole number of milliseconds"},
-		{"gcra", algorithm.Limit{Requests: 1, Window: time.Minute, Burst: -1}, "burst: -1 is not between"},
 	} {
 		_, err := algorithm.New(tc.name, tc.limit)
 		check.ErrorSays(t, err, tc.want)

@@ -10,8 +10,8 @@ import (
 // request is W parts, and N parts flow in or out in each millisecond. All values are therefore
 // integers, below 2^62 for every valid limit.
 
-// tokenBucket admits a request if the bucket has a token for it. A bucket starts full, with Burst
-// tokens.
+// tokenBucket admits a request if the bucket has a token for it. A bucket starts full, with as many
+// tokens as the limit.
 type tokenBucket struct {
 	limit   Limit
 	buckets []tokens
@@ -25,11 +25,11 @@ type tokens struct {
 // Admit implements [Algorithm].
 func (t *tokenBucket) Admit(k Key, ms int64) traffic.Answer {
 	b, window := of(&t.buckets, k.Number), t.limit.Window.Milliseconds()
-	held := t.limit.burst()*window - drained(b.missing, ms-b.at, t.limit.Requests)
+	held := t.limit.Requests*window - drained(b.missing, ms-b.at, t.limit.Requests)
 	if held < window {
 		return denied(ceil(window-held, t.limit.Requests))
 	}
-	b.missing, b.at = t.limit.burst()*window-(held-window), ms
+	b.missing, b.at = t.limit.Requests*window-(held-window), ms
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
@@ -41,9 +41,9 @@ func drained(parts, ms, n int64) int64 {
 	return parts - ms*n
 }
 
-// leakyBucket adds each request to a bucket that holds Burst requests and leaks at the rate of the
+// leakyBucket adds each request to a bucket that holds as many requests as the limit and leaks at the rate of the
 // limit. It denies requests that do not fit. As a meter, it admits the others at once. As a queue, it
-// delays a request until all earlier ones have leaked, like nginx's limit_req with a burst of Burst-1
+// delays a request until all earlier ones have leaked, like nginx's limit_req with a burst of one less
 // (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html).
 type leakyBucket struct {
 	limit   Limit
@@ -57,7 +57,7 @@ type level struct{ parts, at int64 }
 func (l *leakyBucket) Admit(k Key, ms int64) traffic.Answer {
 	b, window := of(&l.buckets, k.Number), l.limit.Window.Milliseconds()
 	parts := drained(b.parts, ms-b.at, l.limit.Requests)
-	if over := parts + window - l.limit.burst()*window; over > 0 {
+	if over := parts + window - l.limit.Requests*window; over > 0 {
 		return denied(ceil(over, l.limit.Requests))
 	}
 	b.parts, b.at = parts+window, ms
@@ -88,7 +88,7 @@ func (g *gcra) Admit(k Key, ms int64) traffic.Answer {
 		c.base, c.next = ms, 0
 	}
 	now := (ms - c.base) * n
-	tolerance := (g.limit.burst() - 1) * interval
+	tolerance := (n - 1) * interval
 	if early := c.next - now; early > tolerance {
 		return denied(ceil(early-tolerance, n))
 	}

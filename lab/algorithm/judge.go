@@ -6,56 +6,53 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// judge compares decisions with the exact log of admitted requests.
-type judge struct {
+// deciding compares decisions with the exact log of admitted requests.
+type deciding struct {
 	limit, window    int64
 	logs             []log
 	requests, tokens peak
 }
 
-func newJudge(o Options) judge {
+func newDeciding(o Options) deciding {
 	per := o.Per.Milliseconds()
-	return judge{
+	return deciding{
 		limit: o.Limit.Requests, window: o.Limit.Window.Milliseconds(),
 		requests: peak{every: per, now: map[int64]int64{}}, tokens: peak{every: per, now: map[int64]int64{}},
 	}
 }
 
-// judge checks a decision on a request that stands for weight requests, and records it in r.
-func (j *judge) judge(k Key, ms int64, a traffic.Answer, weight int64, r *Result) {
-	l := of(&j.logs, k.Number)
-	l.forget(ms - j.window)
+// check checks a decision on a request that stands for weight requests, and records it in r.
+func (d *deciding) check(k Key, ms int64, a traffic.Answer, weight int64, r *Result) {
+	l := of(&d.logs, k.Number)
+	l.forget(ms - d.window)
 	r.Requests += weight
-	j.requests.add(ms, ms)
-	r.Spike.Requests = j.requests.most
+	d.requests.add(ms, ms)
+	r.Spike.Requests = d.requests.most
 	if a.Refused() {
 		r.Denied += weight
-		if free := j.limit - int64(l.len()); free > 0 {
+		if free := d.limit - int64(l.len()); free > 0 {
 			r.FalseDenials += weight
-			r.Far += weight * j.far(free)
+			r.Far += weight * d.far(free)
 		}
 		return
 	}
 	r.Admitted += weight
 	at := ms + a.Wait.Milliseconds()
-	if a.Outcome == traffic.Delayed {
-		r.Delayed += weight
-		r.LongestWait = max(r.LongestWait, a.Wait.Seconds())
-	}
+	r.LongestWait = max(r.LongestWait, a.Wait.Seconds())
 	l.add(at)
-	n := int64(l.after(at - j.window))
-	if over := n - j.limit; over > 0 {
+	n := int64(l.after(at - d.window))
+	if over := n - d.limit; over > 0 {
 		r.FalseAdmits += weight
-		r.Far += weight * j.far(over)
+		r.Far += weight * d.far(over)
 	}
 	r.WorstWindow = max(r.WorstWindow, n)
-	j.tokens.add(ms, at)
-	r.Spike.Tokens = j.tokens.most
+	d.tokens.add(ms, at)
+	r.Spike.Tokens = d.tokens.most
 }
 
 // far returns 1 if requests is more than FarPercent of the limit, otherwise 0.
-func (j *judge) far(requests int64) int64 {
-	if 100*requests > FarPercent*j.limit {
+func (d *deciding) far(requests int64) int64 {
+	if 100*requests > FarPercent*d.limit {
 		return 1
 	}
 	return 0
@@ -90,15 +87,13 @@ type counting struct {
 	logs          []log
 
 	Counted
-	requests              int64
-	errors                float64 // sum
-	counts, near, tooMany int64
-	highestWrongly        int64
-	wrong                 map[uint64]struct{} // hashes of keys
+	requests, near int64
+	errors         float64          // sum
+	wrong          map[int]struct{} // numbers of keys
 }
 
 func newCounting(e Estimator, l Limit) *counting {
-	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[uint64]struct{}{}}
+	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[int]struct{}{}}
 }
 
 // count counts a request that stands for weight requests. The estimate and the exact count both
@@ -112,12 +107,11 @@ func (c *counting) count(k Key, ms, weight int64) {
 	n := int64(l.len())
 	allowed, right := int64(math.Floor(estimate)) <= c.limit, n <= c.limit
 	if allowed != right {
-		c.wrong[k.hash] = struct{}{}
+		c.wrong[k.Number] = struct{}{}
 	}
 	switch {
 	case allowed && !right:
 		c.WronglyAllowed += weight
-		c.highestWrongly = max(c.highestWrongly, n)
 	case !allowed && right:
 		c.WronglyLimited += weight
 	}
@@ -125,10 +119,6 @@ func (c *counting) count(k Key, ms, weight int64) {
 	c.errors += off * float64(weight)
 	c.LargestError = max(c.LargestError, off)
 	c.requests += weight
-	c.counts += n * weight
-	if !right {
-		c.tooMany += weight
-	}
 	if d := n - c.limit; 100*max(d, -d) <= FarPercent*c.limit {
 		c.near += weight
 	}
@@ -137,12 +127,11 @@ func (c *counting) count(k Key, ms, weight int64) {
 func (c *counting) result() *Counted {
 	r := c.Counted
 	r.WrongKeys = len(c.wrong)
-	if n := float64(c.requests); n > 0 {
-		r.RateError, r.MeanCount = c.errors/n, float64(c.counts)/n
+	if c.requests > 0 {
+		r.RateError = c.errors / float64(c.requests)
 	}
-	r.NearLimit, r.OverRatio = ratio(c.near, c.requests), ratio(c.tooMany, c.requests)
+	r.NearLimit = ratio(c.near, c.requests)
 	r.WrongRatio = ratio(r.WronglyAllowed+r.WronglyLimited, c.requests)
-	r.LargestOver = ratio(c.highestWrongly, c.limit)
 	return &r
 }
 

@@ -11,7 +11,6 @@ import (
 type own struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
-	left     int // requests until the counters are swept
 }
 
 func newOwn(l ratelimit.Limit) (*own, error) {
@@ -46,13 +45,6 @@ func (o *own) Estimate(k Key, ms int64) float64 {
 // Count implements [Estimator].
 func (o *own) Count(k Key, ms int64) { o.take(k, ms) }
 
-// take counts a request. It sweeps empty counters only after as many requests as there are counters,
-// to keep the cost per request low.
 func (o *own) take(k Key, ms int64) ratelimit.Decision {
-	now := time.UnixMilli(ms)
-	if o.left--; o.left < 0 {
-		o.counters.Sweep(now)
-		o.left = max(o.counters.Len(), minSweep)
-	}
-	return o.counters.Take(now, k.Key, o.limits, 1)
+	return o.counters.Take(time.UnixMilli(ms), k.Key, o.limits, 1)
 }

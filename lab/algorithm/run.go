@@ -3,6 +3,7 @@ package algorithm
 import (
 	"time"
 
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -16,40 +17,21 @@ type Options struct {
 // Run runs the algorithm of that name on traffic until it ends. Requests that failed for another reason than a limit
 // are left out, as the limiter leaves them out.
 func Run(src traffic.Source, name string, o Options) (Result, error) {
-	r, err := start(src, name, o)
+	a, err := New(name, o.Limit)
 	if err != nil {
 		return Result{}, err
 	}
-	return r.Result, nil
-}
-
-// start makes a run, and returns it when it has ended.
-func start(src traffic.Source, name string, o Options) (*run, error) {
-	a, err := New(name, o.Limit)
-	if err != nil {
-		return nil, err
-	}
 	e, err := NewEstimator(name, o.Limit)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	if o.Per == 0 {
 		o.Per = time.Second
 	}
-	r := &run{algorithm: a, keys: newKeys(o.Limit), judge: newJudge(o), Result: Result{Algorithm: name}}
+	r := &run{Options: o, algorithm: a, keys: map[ratelimit.Key]int{}, deciding: newDeciding(o), Result: Result{Algorithm: name}}
 	if e != nil {
 		r.counting = newCounting(e, o.Limit)
 	}
-	if o.Series {
-		r.series = newSeries(o.Per)
-	}
-	r.all(src)
-	r.finish()
-	return r, src.Err()
-}
-
-// all runs the algorithm on all requests.
-func (r *run) all(src traffic.Source) {
 	sampled, _ := src.(Sampled)
 	var req traffic.Request
 	for src.Next(&req) {
@@ -63,6 +45,7 @@ func (r *run) all(src traffic.Source) {
 		}
 		src.Answer(&req, r.request(&req, weight))
 	}
+	return r.finish(), src.Err()
 }
 
 // Sampled is traffic that yields only a sample of its requests.
@@ -73,28 +56,47 @@ type Sampled interface {
 
 // run is one algorithm running on traffic.
 type run struct {
+	Options
 	Result
 	algorithm   Algorithm
-	keys        keys
-	judge       judge
+	keys        map[ratelimit.Key]int // their numbers
+	one         Key                   // number 0, of which a series has the values
+	deciding    deciding
 	counting    *counting // nil if the algorithm has no estimate
 	series      *series   // nil if not requested
 	first, last int64
 }
 
+// key returns the key of a request.
+func (r *run) key(req *traffic.Request) Key {
+	k := Key{Key: ratelimit.Key{ClientID: req.Client, Username: req.User}}
+	n, known := r.keys[k.Key]
+	if !known {
+		n = len(r.keys)
+		r.keys[k.Key] = n
+	}
+	if k.Number = n; n == 0 {
+		r.one = k
+	}
+	return k
+}
+
 // request decides on a request that stands for weight requests, and checks the decision.
 func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
 	ms := req.At.UnixMilli()
-	k := r.keys.of(req, ms)
+	k := r.key(req)
 	if r.Requests == 0 {
 		r.first = ms
+		if r.Options.Series {
+			r.series = newSeries(r.Per, ms)
+		}
 	}
 	r.last = ms
 	if r.series != nil {
-		r.series.advance(ms, r.counting, r.keys.first)
+		r.series.advance(ms, r.counting, r.one)
 	}
 	answer := r.algorithm.Admit(k, ms)
-	r.judge.judge(k, ms, answer, weight, &r.Result)
+	r.deciding.check(k, ms, answer, weight, &r.Result)
 	if r.counting != nil {
 		r.counting.count(k, ms, weight)
 	}
@@ -105,13 +107,13 @@ func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
 }
 
 // finish completes the result.
-func (r *run) finish() {
-	r.Keys = len(r.keys.seen)
+func (r *run) finish() Result {
 	r.Seconds = float64(r.last-r.first) / 1000
 	if r.counting != nil {
 		r.Counted = r.counting.result()
 	}
 	if r.series != nil {
-		r.Series = r.series.result()
+		r.Result.Series = r.series.result()
 	}
+	return r.Result
 }
