@@ -2,20 +2,15 @@ package traffic
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/lab/load"
 )
-
-// maxAnswer is the number of bytes of an answer that are read.
-const maxAnswer = 64 << 10
 
 // user is one user of a client: the refresh token is empty before the first sign-in.
 type user struct {
@@ -47,18 +42,13 @@ func (c *Client) choose(random *rand.Rand, users []*user) request {
 	return next
 }
 
-// send sends one token request of the client.
+// send sends one token request of the client, or of one of its users.
 func (r *run) send(ctx context.Context, c *Client, next request) {
-	if next.user != nil {
-		r.sendUser(ctx, c, next)
+	if next.user == nil {
+		r.post(ctx, c, url.Values{"grant_type": {string(c.Grant)}}, next.wrong)
 		return
 	}
-	r.post(ctx, c, url.Values{"grant_type": {string(c.Grant)}}, next.wrong)
-}
-
-// sendUser refreshes the token of a user, or signs the user in. One request of a user at a
-// time, because a refresh token works once.
-func (r *run) sendUser(ctx context.Context, c *Client, next request) {
+	// One request of a user at a time, because a refresh token works once.
 	u := next.user
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -66,42 +56,28 @@ func (r *run) sendUser(ctx context.Context, c *Client, next request) {
 	if u.token == "" {
 		form = url.Values{"grant_type": {"password"}, "username": {u.name}, "password": {r.Credentials.Passwords[u.name]}}
 	}
-	status, token := r.post(ctx, c, form, next.wrong)
-	switch status {
+	answer := r.post(ctx, c, form, next.wrong)
+	switch answer.Status {
 	case http.StatusOK:
-		u.token = token
+		u.token = answer.RefreshToken
 	case http.StatusBadRequest: // used up or revoked
 		u.token = ""
 	}
 }
 
 // post sends a token request and counts its outcome. The status is 0 without an answer.
-func (r *run) post(ctx context.Context, c *Client, form url.Values, wrong bool) (status int, refreshToken string) {
+func (r *run) post(ctx context.Context, c *Client, form url.Values, wrong bool) load.Answer {
 	secret := r.Credentials.Secrets[c.ID]
 	if wrong {
 		secret = secret[:len(secret)/2]
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.next()+"/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		r.count(c.ID, "error")
-		return 0, ""
-	}
-	req.SetBasicAuth(url.QueryEscape(c.ID), url.QueryEscape(secret))
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := r.client.Do(req)
+	answer, err := load.Post(ctx, r.client, r.next()+"/token", c.ID, secret, form)
 	if err != nil {
 		if ctx.Err() == nil { // the end of the run cancels the requests in flight
 			r.count(c.ID, "error")
 		}
-		return 0, ""
+		return load.Answer{}
 	}
-	defer func() { _ = res.Body.Close() }()
-	r.count(c.ID, strconv.Itoa(res.StatusCode))
-	var answer struct {
-		RefreshToken string `json:"refresh_token"`
-	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&answer); err != nil {
-		return 0, ""
-	}
-	return res.StatusCode, answer.RefreshToken
+	r.count(c.ID, strconv.Itoa(answer.Status))
+	return answer
 }

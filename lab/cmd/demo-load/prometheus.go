@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"oauth-server/lab/chart"
 )
@@ -25,76 +23,62 @@ type series struct {
 	points []chart.Point
 }
 
-// maxReply is the number of bytes of an answer that are read.
-const maxReply = 64 << 20
-
-// reply is what is used of an answer of Prometheus' HTTP API.
-type reply struct {
-	Status string `json:"status"`
-	Error  string `json:"error"`
-	Data   struct {
-		Result []struct {
-			Metric map[string]string `json:"metric"`
-			Value  sample            `json:"value"`
-			Values []sample          `json:"values"`
-		} `json:"result"`
-	} `json:"data"`
-}
-
-// sample is a point in JSON: an array of the time in seconds and the value as text.
-type sample struct{ chart.Point }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *sample) UnmarshalJSON(raw []byte) error {
-	var at float64
-	var text string
-	if err := json.Unmarshal(raw, &[]any{&at, &text}); err != nil {
-		return err
-	}
-	value, err := strconv.ParseFloat(text, 64)
-	s.Point = chart.Point{X: at, Y: value}
-	return err
+func (p *prometheus) api() (v1.API, error) {
+	client, err := api.NewClient(api.Config{Address: p.url})
+	return v1.NewAPI(client), err
 }
 
 // now returns the current values of an expression.
 func (p *prometheus) now(ctx context.Context, expr string) ([]series, error) {
-	return p.get(ctx, "/api/v1/query", url.Values{"query": {expr}})
+	a, err := p.api()
+	if err != nil {
+		return nil, err
+	}
+	found, _, _, err := a.Query(ctx, expr, time.Time{})
+	return seriesOf(found, err, expr)
 }
 
 // span returns the values of an expression between two times.
 func (p *prometheus) span(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]series, error) {
-	return p.get(ctx, "/api/v1/query_range", url.Values{
-		"query": {expr}, "step": {fmt.Sprint(step.Seconds())},
-		"start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)},
-	})
+	a, err := p.api()
+	if err != nil {
+		return nil, err
+	}
+	found, _, _, err := a.QueryRange(ctx, expr, v1.Range{Start: from, End: to, Step: step})
+	return seriesOf(found, err, expr)
 }
 
-func (p *prometheus) get(ctx context.Context, path string, form url.Values) (_ []series, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path+"?"+form.Encode(), http.NoBody)
+func seriesOf(found model.Value, err error, expr string) (all []series, _ error) {
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("query prometheus: %w in %s", err, expr)
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	var r reply
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(&r); err != nil {
-		return nil, fmt.Errorf("read answer of prometheus: %s: %w", res.Status, err)
-	}
-	if r.Status != "success" {
-		return nil, fmt.Errorf("query prometheus: %s in %s", r.Error, form.Get("query"))
-	}
-	all := make([]series, 0, len(r.Data.Result))
-	for _, found := range r.Data.Result {
-		s := series{labels: found.Metric}
-		for _, v := range append(found.Values, found.Value) {
-			if v.X != 0 {
-				s.points = append(s.points, v.Point)
-			}
+	switch found := found.(type) {
+	case model.Vector:
+		for _, s := range found {
+			all = append(all, series{labelsOf(s.Metric), []chart.Point{pointOf(s.Timestamp, s.Value)}})
 		}
-		all = append(all, s)
+	case model.Matrix:
+		for _, s := range found {
+			one := series{labels: labelsOf(s.Metric)}
+			for _, v := range s.Values {
+				one.points = append(one.points, pointOf(v.Timestamp, v.Value))
+			}
+			all = append(all, one)
+		}
+	default:
+		return nil, fmt.Errorf("query prometheus: the result of %s is a %s", expr, found.Type())
 	}
 	return all, nil
+}
+
+func labelsOf(m model.Metric) map[string]string {
+	labels := map[string]string{}
+	for name, value := range m {
+		labels[string(name)] = string(value)
+	}
+	return labels
+}
+
+func pointOf(at model.Time, v model.SampleValue) chart.Point {
+	return chart.Point{X: chart.Seconds(at.Time()), Y: float64(v)}
 }
