@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
-	"oauth-server/internal/store/mongo/wire"
 	"oauth-server/lab/load"
 )
 
@@ -122,55 +119,4 @@ func (s *Server) Saturate(ctx context.Context, atOnce int, d time.Duration, sour
 		return nil, err
 	}
 	return results[0], nil
-}
-
-// Proxy relays the messages between servers and MongoDB, and counts them.
-type Proxy struct {
-	*wire.Listener
-
-	mu       sync.Mutex
-	commands map[string]int // by name and collection
-	received int64          // bytes of answers
-}
-
-// NewProxy starts a proxy before the MongoDB at the URI.
-func NewProxy(ctx context.Context, uri string) (*Proxy, error) {
-	l, err := wire.Listen(ctx, uri)
-	if err != nil {
-		return nil, err
-	}
-	p := &Proxy{Listener: l, commands: map[string]int{}}
-	go l.Relay(ctx,
-		func(m wire.Message) { p.count(func() { p.commands[commandOf(m)]++ }) },
-		func(m wire.Message) { p.count(func() { p.received += int64(len(m)) }) })
-	return p, nil
-}
-
-// Counts returns the commands so far, by name and collection, and the bytes of the answers.
-func (p *Proxy) Counts() (commands map[string]int, received int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.commands), p.received
-}
-
-func (p *Proxy) count(what func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	what()
-}
-
-// Driver is the name of what MongoDB's driver sends by itself.
-const Driver = "hello"
-
-// commandOf returns the command of a message with the collection, such as "find clients".
-func commandOf(m wire.Message) string {
-	name, collection := m.Command()
-	if collection != "" {
-		return name + " " + collection
-	}
-	switch name {
-	case "", "isMaster", "ismaster": // without a name it is a greeting of the old form
-		return Driver
-	}
-	return name
 }

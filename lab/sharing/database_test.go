@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/lab/servers"
 )
 
 // collection is that of the counters.
@@ -41,6 +43,30 @@ func mixes() []mix {
 		{10, 10, 10, 20 * time.Second, 30},
 		{3, 2000, 100, 20 * time.Second, 400},
 	}
+}
+
+// traffic is what was sent to the collection of counters. Bytes are those of commands and of their replies.
+type traffic struct{ updates, commands, bytes int64 }
+
+func trafficOf(p *servers.Proxy) (sum traffic) {
+	for command, t := range p.Traffic() {
+		if strings.HasSuffix(command, " "+collection) {
+			sum.updates += t.Updates
+			sum.commands += t.Commands
+			sum.bytes += t.Sent + t.Received
+		}
+	}
+	return sum
+}
+
+func newProxy(tb testing.TB, uri string) *servers.Proxy {
+	tb.Helper()
+	p, err := servers.NewProxy(tb.Context(), uri)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = p.Close() })
+	return p
 }
 
 // outcome is what a mix came to.
@@ -98,7 +124,7 @@ func (o *outcome) report(b *testing.B) {
 // cluster is the instances of a mix, which share one database.
 type cluster struct {
 	mix
-	proxy     *proxy
+	proxy     *servers.Proxy
 	instances []instance
 	exact     *decider
 }
@@ -106,7 +132,7 @@ type cluster struct {
 func (m mix) start(b *testing.B, kind string) *cluster {
 	b.Helper()
 	db := newDatabase(b)
-	c := &cluster{mix: m, proxy: newProxy(b, db.uri, collection), exact: newDecider(b, m.limit, m.window)}
+	c := &cluster{mix: m, proxy: newProxy(b, db.uri), exact: newDecider(b, m.limit, m.window)}
 	for i := range m.instances {
 		store := db.open(b, c.proxy.URI)
 		if kind == "ours" {
@@ -139,14 +165,14 @@ func (c *cluster) run(length time.Duration) (o outcome) {
 	for _, i := range c.instances {
 		i.stop()
 	}
-	o.traffic = c.proxy.counted()
+	o.traffic = trafficOf(c.proxy)
 	return o
 }
 
 // incrementBytes returns the bytes of one increment that answers with the count, and of its reply.
 func incrementBytes(b *testing.B, db *database) int64 {
 	b.Helper()
-	p := newProxy(b, db.uri, collection)
+	p := newProxy(b, db.uri)
 	client, err := mongo.Connect(options.Client().ApplyURI(p.URI))
 	if err != nil {
 		b.Fatal(err)
@@ -166,7 +192,7 @@ func incrementBytes(b *testing.B, db *database) int64 {
 			b.Fatal(err)
 		}
 	}
-	t := p.counted()
+	t := trafficOf(p)
 	if t.commands != n || t.updates != n {
 		b.Fatalf("%d commands and %d updates of %d increments", t.commands, t.updates, n)
 	}

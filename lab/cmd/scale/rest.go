@@ -135,11 +135,11 @@ func (a *atRest) asked() (figures, error) {
 		disk, failed := written(a.running[0].PID(), "write_bytes") // of the pages that were made dirty
 		return figures{commitsRow: float64(n), writtenRow: disk / 1024}, errors.Join(err, failed)
 	}
-	counts, received := a.proxy.Counts()
-	all := figures{answersRow: float64(received) / 1024}
-	for command, n := range counts {
-		all[command] = float64(n)
-		all[commandsRow] += float64(n)
+	all := figures{}
+	for command, t := range a.proxy.Traffic() {
+		all[command] = float64(t.Commands)
+		all[commandsRow] += float64(t.Commands)
+		all[answersRow] += float64(t.Received) / 1024
 	}
 	return all, nil
 }

@@ -111,10 +111,9 @@ func measureIdle(ctx context.Context, s *side) error {
 	}
 	through := *s.stores["idle"]
 	through.URI = proxy.URI
-	commands := func() (sum int) {
-		all, _ := proxy.Counts()
-		for _, n := range all {
-			sum += n
+	commands := func() (sum int64) {
+		for _, t := range proxy.Traffic() {
+			sum += t.Commands
 		}
 		return sum
 	}

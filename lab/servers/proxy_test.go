@@ -65,6 +65,7 @@ func TestProxyCounts(t *testing.T) {
 	defer func() { _ = upstream.Close() }()
 	question := message(t, bson.D{{Key: "find", Value: "clients"}})
 	reply := message(t, bson.D{{Key: "ok", Value: 1}})
+	binary.LittleEndian.PutUint32(reply[8:], 1) // what it answers
 	for range 2 {
 		for _, step := range []struct {
 			from, to net.Conn
@@ -79,8 +80,21 @@ func TestProxyCounts(t *testing.T) {
 			}
 		}
 	}
-	counts, received := p.Counts()
-	if diff := cmp.Diff(map[string]int{"find clients": 2}, counts); diff != "" || received != int64(2*len(reply)) {
-		t.Errorf("%d bytes of answers; commands:\n%s", received, diff)
+	want := Traffic{Commands: 2, Sent: int64(2 * len(question)), Received: int64(2 * len(reply))}
+	if diff := cmp.Diff(map[string]Traffic{"find clients": want}, p.Traffic()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUpdatesOf(t *testing.T) {
+	none := bson.D{}
+	for want, command := range map[int64]bson.D{
+		0: {{Key: "find", Value: "x"}},
+		1: {{Key: "findAndModify", Value: "x"}, {Key: "update", Value: none}},
+		2: {{Key: "update", Value: "x"}, {Key: "updates", Value: bson.A{none, none}}},
+	} {
+		if got := updatesOf(message(t, command)); got != want {
+			t.Errorf("%v: %d updates, want %d", command, got, want)
+		}
 	}
 }
