@@ -1,8 +1,6 @@
 package deploycheck
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/testworld"
+	"oauth-server/lab/process"
 )
 
 // findEnvoy skips the test where there is no Envoy. CI has to have one.
@@ -44,7 +43,7 @@ type envoyBefore struct {
 	came   atomic.Int32 // requests at the token endpoint
 	body   atomic.Value // of the last one
 	last   atomic.Pointer[http.Request]
-	judge  *exec.Cmd
+	judge  *process.Process
 }
 
 func newEnvoyBefore(t *testing.T, file string) *envoyBefore {
@@ -60,7 +59,9 @@ func newEnvoyBefore(t *testing.T, file string) *envoyBefore {
 	}))
 	t.Cleanup(idp.Close)
 	address, asked := testworld.FreeAddress(t), testworld.FreeAddress(t)
-	e.startJudge(t, asked)
+	config := configured(t, "judge.yaml", "rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n")
+	e.judge = run(t, asked, builtServer(t), "gateway", "--judge", "--listen=127.0.0.1:0", "--envoy-listen="+asked, "--token-path=/oauth2/token",
+		"--admin-listen=", "--drain-delay=0s", "--config="+config, "--data="+filepath.Join(t.TempDir(), "oauth.db"))
 	e.url = "http://" + address
 	text := read(t, "deploy/envoy/"+file)
 	for old, by := range map[string]string{
@@ -72,54 +73,8 @@ func newEnvoyBefore(t *testing.T, file string) *envoyBefore {
 		check.Equal(t, old, strings.Count(text, old), 1)
 		text = strings.Replace(text, old, "address: "+host+", port_value: "+port, 1)
 	}
-	runEnvoy(t, binary, text, address)
+	run(t, address, binary, "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warning", "-c", configured(t, "envoy.yaml", text))
 	return e
-}
-
-// startJudge runs oauth-server gateway --judge.
-func (e *envoyBefore) startJudge(t *testing.T, address string) {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "judge.yaml")
-	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n"), 0o600))
-	e.judge = exec.CommandContext(context.WithoutCancel(t.Context()), builtServer(t), "gateway", "--judge", "--listen=127.0.0.1:0",
-		"--envoy-listen="+address, "--token-path=/oauth2/token", "--admin-listen=", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
-	log := &lineLog{}
-	e.judge.Stderr = log
-	check.OK(t, e.judge.Start())
-	t.Cleanup(e.stopJudge)
-	awaitListener(t, address)
-}
-
-func (e *envoyBefore) stopJudge() {
-	_ = e.judge.Process.Kill()
-	_ = e.judge.Wait()
-}
-
-func runEnvoy(t *testing.T, binary, text, address string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "envoy.yaml")
-	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warning", "-c", file)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	check.OK(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("Envoy:\n%s", &log)
-		}
-	})
-	awaitListener(t, address)
-}
-
-func awaitListener(t *testing.T, address string) {
-	t.Helper()
-	check.Eventually(t, address+" listens", func() bool {
-		conn, err := net.Dial("tcp", address)
-		return err == nil && conn.Close() == nil
-	})
 }
 
 // post sends a token request to a path.
@@ -184,7 +139,7 @@ func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Val
 // wantOpen stops the judge: requests pass then.
 func (e *envoyBefore) wantOpen(t *testing.T, header http.Header, form url.Values) {
 	t.Helper()
-	e.stopJudge()
+	check.OK(t, e.judge.Stop())
 	status, _ := e.post(t, "/oauth2/token", header, form)
 	check.Equal(t, "without a judge", status, 200)
 }

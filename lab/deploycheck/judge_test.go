@@ -1,16 +1,12 @@
 package deploycheck
 
 import (
-	"context"
 	"encoding/base64"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -48,25 +44,10 @@ func runNginxThatAsks(t *testing.T, text, judge, idp string, more map[string]str
 // startJudge runs oauth-server gateway --judge, with two requests an hour for every client and user.
 func startJudge(t *testing.T) (address string, stop func()) {
 	t.Helper()
-	dir := t.TempDir()
 	address = testworld.FreeAddress(t)
-	file := filepath.Join(dir, "judge.yaml")
-	check.OK(t, os.WriteFile(file, []byte(limitsOfTheJudge), 0o600))
-	server := exec.CommandContext(context.WithoutCancel(t.Context()), builtServer(t), "gateway", "--judge", "--listen="+address, "--admin-listen=",
-		"--trusted-proxies=127.0.0.1", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
-	log := &lineLog{}
-	server.Stderr = log
-	check.OK(t, server.Start())
-	stop = func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	}
-	t.Cleanup(stop)
-	check.Eventually(t, "the judge listens", func() bool {
-		conn, err := net.Dial("tcp", address)
-		return err == nil && conn.Close() == nil
-	})
-	return address, stop
+	p := run(t, address, builtServer(t), "gateway", "--judge", "--listen="+address, "--admin-listen=", "--drain-delay=0s",
+		"--trusted-proxies=127.0.0.1", "--config="+configured(t, "judge.yaml", limitsOfTheJudge), "--data="+filepath.Join(t.TempDir(), "oauth.db"))
+	return address, func() { check.OK(t, p.Stop()) }
 }
 
 const limitsOfTheJudge = `rate_limit:

@@ -3,7 +3,6 @@ package deploycheck
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -17,11 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/testworld"
+	"oauth-server/lab/servers"
 )
 
 // startNginx runs nginx with the shipped file in front of the servers, and returns the addresses on which
@@ -53,25 +52,8 @@ func runNginx(t *testing.T, text, address string) {
 		temporary += kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
 	}
 	text = strings.Replace(text, "http {\n", temporary, 1)
-	file := filepath.Join(dir, "nginx.conf")
-	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
-
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), findNginx(t), "-p", dir, "-c", file, "-e", "stderr",
+	run(t, address, findNginx(t), "-p", dir, "-c", configured(t, "nginx.conf", text), "-e", "stderr",
 		"-g", "daemon off; master_process off; error_log stderr; pid "+filepath.Join(dir, "pid")+";")
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	check.OK(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("nginx:\n%s", &log)
-		}
-	})
-	check.Eventually(t, "nginx listens", func() bool {
-		conn, err := net.Dial("tcp", address)
-		return err == nil && conn.Close() == nil
-	})
 }
 
 // findNginx skips the test where there is no nginx. CI has to have one.
@@ -170,44 +152,22 @@ func send(t *testing.T, c *http.Client, method, address string, header http.Head
 // behind is a server behind the load balancer, with the user ada.
 type behind struct {
 	ipv4, ipv6 string
-	log        *lineLog
+	log        string // file
 }
 
 const adasPassword = "correct horse battery staple"
 
-// builtServer returns the path of the server's binary.
-func builtServer(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "oauth-server")
-	build(t, binary)
-	return binary
-}
-
 // startBehind starts both. The server trusts these proxies.
-func startBehind(t *testing.T, binary string, trusted ...string) *behind {
+func startBehind(t *testing.T, trusted ...string) *behind {
 	t.Helper()
-	data, listen := filepath.Join(t.TempDir(), "oauth.db"), testworld.FreeAddress(t)
-	user := exec.CommandContext(t.Context(), binary, "user", "create", "ada", "--password-stdin", "--create", "--data", data)
-	user.Stdin = strings.NewReader(adasPassword + "\n")
-	if out, err := user.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	args := []string{
-		"serve", "--listen=" + listen, "--admin-listen=", "--data=" + data, "--log-format=json", "--issuer=https://auth.example.com",
+	store, listen := servers.InFile(builtServer(t), t.TempDir(), "oauth"), testworld.FreeAddress(t)
+	check.OK(t, store.CreateClient(t.Context(), "shop"))
+	check.OK(t, store.CreateUser(t.Context(), "ada", adasPassword))
+	args := slices.Concat([]string{
+		store.Binary, "serve", "--listen=" + listen, "--admin-listen=", "--log-format=json", "--issuer=https://auth.example.com", "--drain-delay=0s",
 		"--overload-mode=off", "--passwords-processes=off",
-	} // other tests may have the processors
-	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, trusted...)...)
-	b := &behind{log: &lineLog{}}
-	server.Stderr = b.log
-	check.OK(t, server.Start())
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	check.Eventually(t, "the server listens", func() bool {
-		conn, err := net.Dial("tcp", listen)
-		return err == nil && conn.Close() == nil
-	})
+	}, store.Flags(), trusted) // other tests may have the processors
+	b := &behind{log: run(t, listen, args...).Log()}
 	b.ipv4, b.ipv6 = startNginx(t, listen)
 	return b
 }
@@ -224,7 +184,7 @@ func (b *behind) signIn(t *testing.T, from, name, password string, header http.H
 	id := answer.Get("X-Request-Id")
 	check.Eventually(t, "the request is logged", func() bool {
 		var ok bool
-		remote, ok = b.log.remoteOf(id)
+		remote, ok = remoteOf(t, b.log, id)
 		return ok
 	})
 	return status, remote
@@ -233,13 +193,12 @@ func (b *behind) signIn(t *testing.T, from, name, password string, header http.H
 // TestForgedAddressesThroughNginx is a server that trusts too much behind the load balancer: whole
 // ranges, and more hops than there are. It still counts callers by their own address.
 func TestForgedAddressesThroughNginx(t *testing.T) {
-	binary := builtServer(t)
 	for _, trusted := range [][]string{
 		{"--trusted-proxies=127.0.0.1"},
 		{"--trusted-proxies=127.0.0.0/8", "--trusted-proxies=10.0.0.0/8", "--trusted-proxies=::1"},
 		{"--trusted-proxies=127.0.0.0/8", "--trusted-proxies=10.0.0.0/8", "--trusted-proxies=::1", "--trusted-hops=5"},
 	} {
-		b := startBehind(t, binary, trusted...)
+		b := startBehind(t, trusted...)
 		for name, header := range forgeries() {
 			for _, from := range []string{"127.0.0.2", "::1"} {
 				_, remote := b.signIn(t, from, "", "", header)
@@ -251,7 +210,7 @@ func TestForgedAddressesThroughNginx(t *testing.T) {
 
 // TestWrongPasswordsLockOnlyTheirAddress sends more than the 100 that the limit of an address allows.
 func TestWrongPasswordsLockOnlyTheirAddress(t *testing.T) {
-	b := startBehind(t, builtServer(t), "--trusted-proxies=127.0.0.1")
+	b := startBehind(t, "--trusted-proxies=127.0.0.1")
 	const attacker, other = "127.0.0.2", "127.0.0.3"
 	wrong, status := 0, http.StatusForbidden
 	for ; status == http.StatusForbidden && wrong <= 2*100; wrong++ {
@@ -303,23 +262,12 @@ func contains(t *testing.T, network, address string) bool {
 	return n.Contains(net.ParseIP(address))
 }
 
-// lineLog keeps what a server logs, in JSON.
-type lineLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lineLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
 // remoteOf returns the address that is logged for a request, once it is.
-func (l *lineLog) remoteOf(requestID string) (remote string, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.text.Bytes()) {
+func remoteOf(t *testing.T, log, requestID string) (remote string, ok bool) {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	check.OK(t, err)
+	for line := range bytes.Lines(text) {
 		var entry struct {
 			Msg, Remote string
 			RequestID   string `json:"request_id"`

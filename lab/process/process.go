@@ -115,6 +115,17 @@ func Answers(url string) func(ctx context.Context) error {
 	}
 }
 
+// Listens is ready when the address accepts connections.
+func Listens(address string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
 // Stop sends SIGTERM to the process, and kills it if it does not stop in time. It returns an error if the process failed.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -173,14 +184,7 @@ func Redis(ctx context.Context, dir string) (*Process, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	err = p.Await(ctx, func(ctx context.Context) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", free[0])
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-	if err != nil {
+	if err := p.Await(ctx, Listens(free[0])); err != nil {
 		return nil, "", errors.Join(err, p.Stop())
 	}
 	return p, free[0], nil
