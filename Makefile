@@ -86,7 +86,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s, or 5000x)
 dashboards: ## Write dashboards/*.json, the rules for Kubernetes, and the tables of docs/metrics.md
 	go -C lab test ./dashboards -run TestFiles -update
 	go -C lab test ./deploycheck -run '^TestPrometheusRule$$' -update
-	go test ./internal/metrics -run TestDocs -update
+	go test ./internal/observe/metrics -run TestDocs -update
 
 LOAD ?= 90s
 PICTURES ?=

@@ -9,9 +9,9 @@ import (
 	"net/netip"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

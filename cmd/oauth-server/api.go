@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/adminclient"
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )

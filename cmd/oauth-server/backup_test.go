@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // on returns a command line with the data file.

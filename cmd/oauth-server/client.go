@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/registry"
+	"oauth-server/internal/strict/fielderr"
 )
 
 func newClient(c *cli) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
 )
 

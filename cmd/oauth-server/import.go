@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // importAtOnce is the number of lines stored concurrently. It is below the number of connections

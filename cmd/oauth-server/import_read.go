@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/registry"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
 )
 
 // maxImportLine is the maximum length of a line, in bytes.

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 )
 
 // defaultAdmin is the default admin address of serve.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // banFlag sets the ban of a policy.

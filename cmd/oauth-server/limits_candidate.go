@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 

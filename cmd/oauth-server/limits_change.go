@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 )
 
 // change is a change of one resource.

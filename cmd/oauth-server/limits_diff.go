@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 )
 
 // noDifference is the result of differences for equal documents.

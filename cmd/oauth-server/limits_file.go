@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/strict"
 )
 

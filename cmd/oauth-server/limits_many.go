@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"io"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 )
 
 // performMany asks the server for the effect of a change of several targets, shows it, asks for

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 )
 
 // policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".

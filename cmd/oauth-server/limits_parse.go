@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // limitsFile is a file of limits: a value for each target. The server validates the values.

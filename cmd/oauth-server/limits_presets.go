@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 )
 
 func (l *limits) newPresets() *cobra.Command {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )

@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/limiter/activity"
 )
 

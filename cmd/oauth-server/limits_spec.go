@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // parseLimit reads

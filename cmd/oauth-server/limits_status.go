@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 )
 
 func (l *limits) newStatus() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
 )
 
 func (l *limits) newUndo() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/overload/hashing"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Exit statuses.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminclient"
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
 	"oauth-server/internal/secret"

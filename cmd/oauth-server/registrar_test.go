@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/overload/hashing"
 	"oauth-server/internal/overload/heapfloor"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // serveFlags are the flags of serve.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/limiter/preset"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // simulation is the command "simulate".

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/strict"

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // policyFiles are the files of --policies.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/report"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 )
 
 // The advice for changes of a client and of a user.

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 func newUser(c *cli) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/registry"
 )
 

@@ -3,9 +3,9 @@ package admin
 import (
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 // audit returns a page of the audit trail, newest entry first.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // TestInvalidValuesAreNamed: every error for an invalid value names the field and the allowed

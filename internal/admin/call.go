@@ -17,11 +17,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/accesslog"
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/observe/accesslog"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
 )
 
 // call is one request: echo's context, and values determined while the request is served.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 )
 

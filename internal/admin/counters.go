@@ -10,10 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {

@@ -5,10 +5,10 @@ import (
 	"context"
 	"slices"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 // Sort orders for talkers.

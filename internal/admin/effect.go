@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"

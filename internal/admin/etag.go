@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 

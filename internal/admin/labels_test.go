@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 )
 

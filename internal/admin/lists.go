@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/registry"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 )

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 )
 

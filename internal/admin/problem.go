@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // problemError is an error together with its response.

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // registrar is a request that reads or changes clients and users.

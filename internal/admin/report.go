@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 )

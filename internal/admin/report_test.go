@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/syncer"

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 )

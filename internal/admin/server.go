@@ -9,9 +9,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/accesslog"
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/observe/accesslog"
 )
 
 // Server serves the API. It is an [http.Handler], safe for concurrent use.

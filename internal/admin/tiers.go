@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/limiter/preset"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/username"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // tierResource is a tier.

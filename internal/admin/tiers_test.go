@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/adminapi"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"

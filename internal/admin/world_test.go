@@ -19,6 +19,7 @@ import (
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -29,7 +30,6 @@ import (
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
 	"oauth-server/internal/syncer/memstore"
-	"oauth-server/internal/testworld"
 )
 
 func TestMain(m *testing.M) {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"oauth-server/internal/limiter/bans"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 

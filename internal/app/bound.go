@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
+	"oauth-server/internal/observe/metrics"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 )
 
 func TestBounds(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // followed is a server that follows a configuration file. The test decides when it reads the file.

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/config"
 )
 

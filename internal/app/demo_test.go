@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // The demo promises ten tokens and then refusals, whenever its lines are pasted.

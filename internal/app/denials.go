@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/accesslog"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 

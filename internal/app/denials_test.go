@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )

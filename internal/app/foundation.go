@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"

@@ -20,7 +20,7 @@ import (
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 

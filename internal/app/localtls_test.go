@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter/activity"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/store"

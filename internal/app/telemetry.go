@@ -15,12 +15,12 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/limiter/recent"
+	"oauth-server/internal/observe/metrics"
+	"oauth-server/internal/observe/tracing"
 	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/recent"
 	"oauth-server/internal/syncer"
-	"oauth-server/internal/tracing"
 )
 
 // NewLogger returns a logger for the configuration. An unknown level counts as info.

@@ -19,7 +19,7 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )

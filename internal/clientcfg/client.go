@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Grant is an OAuth grant type, as in the grant_type parameter.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"oauth-server/internal/cowmap"
+	"oauth-server/internal/ratelimit/cowmap"
 )
 
 // Directory is an immutable snapshot of all clients. A new snapshot shares everything unchanged

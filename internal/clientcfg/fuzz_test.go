@@ -11,8 +11,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // FuzzRedirectURI: every URI that can be registered leads to https, a loopback address or an app.

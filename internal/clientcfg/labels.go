@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Limits on labels.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Values of token_endpoint_auth_method. A confidential client may send its secret in either way.

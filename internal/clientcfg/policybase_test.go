@@ -6,8 +6,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // otherFile is fileSettings after an edit: another default, one client less and one more.

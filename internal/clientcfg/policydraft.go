@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/cowmap"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // draft is a snapshot under construction from another one. Every snapshot is made this way, from

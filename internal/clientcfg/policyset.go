@@ -7,9 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oauth-server/internal/cowmap"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Limits on stored changes of operators.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
 )
 
 // PolicySnapshot is an immutable, validated snapshot of the configuration file and the operators'

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // PoliciesTable holds the values that operators have set, by the target of a [Change].

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Temporary is the value of a target until a time. It is a target of its own, stored beside the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Limits on tiers and overrides.

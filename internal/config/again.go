@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // ReadAgain returns the content of a configuration file that may have changed. It returns an error

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // EnvPrefix is the prefix of all variables that are read.

@@ -10,9 +10,9 @@ import (
 	"unicode"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Gateway applies the limits in front of the token endpoint of another server, for the command

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Introspection is the endpoint (RFC 7662) that a gateway asks for the users of opaque tokens. The

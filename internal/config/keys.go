@@ -3,8 +3,8 @@ package config
 import (
 	"strings"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Keys has the secrets that encrypt the signing keys in the store, by value or in a file, not both.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // maxFileSize is far above any real configuration, in bytes.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Each file of testdata/bad has one fault, and lists in "# want:" lines exactly the problems that

@@ -1,8 +1,8 @@
 package config
 
 import (
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // setting is an option with the values that one source gives it.

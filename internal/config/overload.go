@@ -1,9 +1,9 @@
 package config
 
 import (
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Overload configures which requests are refused during overload, and when.

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // PolicyPath is the path of a client's policy, for errors that other packages report.

@@ -14,8 +14,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/testworld"
 )
 
 // gatewayBefore runs a gateway before an upstream, on a store of its own unless the arguments name another.

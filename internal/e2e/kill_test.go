@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // TestKillInTheMiddleOfRefreshes: what the server has acknowledged survives kill -9, ten times. Workers

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // asOperator sends a request to the admin API.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // crowded is a server that works on ten requests at once, and the address of its operators. Seven of these can be of

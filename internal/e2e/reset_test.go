@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 )
 

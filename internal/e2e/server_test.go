@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // startTimeout is how long a server may take to listen, and to stop. A slow

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // asked sends n requests of a client at once, with golang.org/x/oauth2.

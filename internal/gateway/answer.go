@@ -7,9 +7,9 @@ import (
 	"net"
 	"net/http"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -17,12 +17,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 )
 
 // OnError says what happens to a request if the gateway itself fails to check it.

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // world is a gateway in front of an upstream that answers as the test says.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/introspection"
@@ -20,7 +21,6 @@ import (
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // introspecting looks up users at the upstream.

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/testworld"
 )
 
 // instances are gateways that share their counts and their mappings to users.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

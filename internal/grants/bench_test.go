@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // BenchmarkClientCredentials compares a whole request through the service with a bare signature,

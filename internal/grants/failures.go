@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/recent"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/recent"
 )
 
 // FailureLimits bound how many authentications may fail. Only failures count, and only against the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
@@ -17,7 +18,6 @@ import (
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
-	"oauth-server/internal/testworld"
 )
 
 // daily sets the daily limits of wrong passwords, and all other limits so high that they do not

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/recent"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/recent"
 )
 
 // maxMeterKeys bounds the memory of one [meter] to about 16 MB.

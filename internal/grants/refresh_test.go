@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/testworld"
 )
 
 // deriver derives without a key, which is enough for tests.

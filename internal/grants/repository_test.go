@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 func openRepository(t *testing.T) *testworld.Store {

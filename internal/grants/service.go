@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/recent"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/recent"
 	"oauth-server/internal/secret"
 )
 

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 // issued has one of each kind of grant and token that can be revoked, all for alice and the client

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // strictWorld has a strict limit of 2 per hour for clients. Permits arrive when exchange is called.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"oauth-server/internal/secret"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 // typedName is a username as the user typed it.

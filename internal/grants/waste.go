@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/recent"
+	"oauth-server/internal/limiter/recent"
 )
 
 // Issued is an access token that was issued, for [Options].Issued.

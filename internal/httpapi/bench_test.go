@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
 )
 
 // newBare is a minimal token endpoint: it parses the same form, makes one ES256 signature and

@@ -16,8 +16,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/browser"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/testworld"
 )
 
 const phoneWidth, phoneHeight = 390, 844

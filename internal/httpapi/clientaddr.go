@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"oauth-server/internal/accesslog"
+	"oauth-server/internal/observe/accesslog"
 )
 
 // The headers that proxies use for the client address, for [Options].TrustedHeader.

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/httpapi/early"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 )
 

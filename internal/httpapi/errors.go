@@ -8,9 +8,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )

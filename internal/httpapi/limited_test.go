@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/testworld"
 )
 
 func limited() *oautherr.LimitedError {

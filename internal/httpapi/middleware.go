@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/accesslog"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 )
 

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
 )
 
 const evil = "https://evil.example"

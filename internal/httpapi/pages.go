@@ -12,10 +12,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/accesslog"
+	"oauth-server/internal/observe/accesslog"
 )
 
 // Server answers HTTP requests. It implements [http.Handler], is safe for concurrent use, and need

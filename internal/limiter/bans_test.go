@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // withBans enables the bans of policies.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Settings can be changed while a shedder is in use.

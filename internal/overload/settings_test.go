@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 func TestSettingsAreValidated(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Bounds of a ban.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // TestBanVectors checks the lengths of successive bans against the documentation of other systems.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"oauth-server/internal/cowmap"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Compiled is [Settings] prepared for decisions. It is immutable and safe for concurrent use. Use

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Grants is a bit set of grants that have a user. A limit with an empty set counts all grants.

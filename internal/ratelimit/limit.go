@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Algorithm names how the requests inside the window are estimated.

@@ -3,8 +3,8 @@ package ratelimit
 import (
 	"iter"
 
-	"oauth-server/internal/cowmap"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // SetOverride gives one user of a client its own limits, which replace the client's list for users.

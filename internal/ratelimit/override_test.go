@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // override returns p with limits for one user. No limits remove the override.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Mode names what happens to a request that its limits deny.

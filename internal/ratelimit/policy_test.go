@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 func TestLimitProblems(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // TestParseGrants: unknown names, duplicates and empty lists are refused.

@@ -1,8 +1,8 @@
 package ratelimit
 
 import (
-	"oauth-server/internal/cowmap"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // tier is a named policy that the policies of clients refer to. It is compiled once for all of

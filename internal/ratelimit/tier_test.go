@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // edited returns p with changes.

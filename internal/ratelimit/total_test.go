@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // usersTotal returns limits of n requests for each user of a client, and of total requests for all

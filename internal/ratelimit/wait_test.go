@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 func maxWait(d time.Duration) *MaxWait { return new(MaxWait(d)) }

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 func TestCreateClientChoosesTheUsualGrants(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Errors for a name that the other kind already uses. The tokens of both would have the same sub.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/testworld"
 )
 
 func agree(t *testing.T, store *testworld.Store, username, clientID string) grants.Agreement {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
 )
 
 // BenchmarkRevokeFamilies revokes 10,000 sign-ins of one user in a file, each with its event.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/testworld"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 999, time.UTC)

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 // failing is a store that fails before or after ending a session, or cannot record events.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
 )
 
 // timed is a store with its own clock.

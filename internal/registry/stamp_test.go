@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/testworld"
 )
 
 // pausing is a store that pauses between the read and the write of a change of a user.

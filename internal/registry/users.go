@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/username"
+	"oauth-server/internal/secret/username"
 )
 
 // User is a user as operators see it.

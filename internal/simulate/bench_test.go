@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/testworld"
 )
 
 // crowd yields requests of many users of some clients, in turn or at random.

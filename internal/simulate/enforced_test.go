@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -24,7 +25,6 @@ import (
 	"oauth-server/internal/secret"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/testworld"
 )
 
 // everyRule returns settings that use all features of the limiter.

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Policies are limits as set by operators.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Options configure how requests are decided. The zero value uses the built-in limits.

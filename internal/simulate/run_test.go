@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/testworld"
 )
 
 // script yields requests, and records their outcomes.

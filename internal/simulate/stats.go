@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/recent"
+	"oauth-server/internal/limiter/recent"
 	"oauth-server/internal/simulate/traffic"
 )
 

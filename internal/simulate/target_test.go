@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/testworld"
 )
 
 // drawTraffic draws requests of a few clients and users over some minutes.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Decoding stops soon after the maximum number of reported problems.

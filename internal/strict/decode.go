@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // maxValues bounds how many values are read from a YAML document: with aliases, a small file can

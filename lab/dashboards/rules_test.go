@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"oauth-server/internal/metrics"
+	"oauth-server/internal/observe/metrics"
 	"oauth-server/lab/dashboards"
 )
 

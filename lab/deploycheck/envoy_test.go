@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/lab/process"
 )
 

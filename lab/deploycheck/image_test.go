@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // nobody is the ID of the image's user and group.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 )
 
 // nginxThatAsks runs nginx with the configuration of docs/gateway.md, in which only the addresses are replaced.

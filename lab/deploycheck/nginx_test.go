@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/testworld"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/lab/servers"
 )
 

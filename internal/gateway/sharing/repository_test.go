@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/gateway/sharing"
-	"oauth-server/internal/testworld"
 )
 
 // entry returns an entry as from Keycloak, which uses UUIDs as user names.

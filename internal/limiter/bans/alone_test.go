@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/testworld"
 )
 
 // TestWithoutStore: the bans work the same, but apply to this process alone and are lost when it

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
 )
 
 // Options configure [Bans]. Counters are required. Find and Lift also need a Store.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 var ada = ratelimit.Key{ClientID: "shop", Username: "ada"}

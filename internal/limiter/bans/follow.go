@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
 )
 

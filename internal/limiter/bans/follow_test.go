@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 // TestDenialsWhileBannedAreNone: denials during a ban do not count, even if the ban is shorter than

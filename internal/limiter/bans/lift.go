@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
 )
 

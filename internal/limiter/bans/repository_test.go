@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 // TestRepository: every field is read back, by key, by client and from a time on.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
-	"oauth-server/internal/testworld"
 )
 
 // roster is an implementation of heartbeats.

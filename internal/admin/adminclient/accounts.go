@@ -1,0 +1,351 @@
+package adminclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret/username"
+)
+
+// Accounts reads and changes clients and users through the API. A method returns the error that it
+// names if the resource does not exist. All other refusals are *[ProblemError].
+type Accounts struct {
+	Client *Client
+	// Reason goes into the audit trail. Confirmed is the client or user that the caller agreed to
+	// change even if the change locks operators out.
+	Reason, Confirmed string
+	// Timeout limits each call; 0 means no limit.
+	Timeout time.Duration
+	// Warn is called with warnings about a change that was made. Nil: not called.
+	Warn func(message string)
+}
+
+// warn warns if limits lock out a client that was registered or changed.
+func (a *Accounts) warn(doc *adminapi.Registration) {
+	if doc.LockedOut != "" && a.Warn != nil {
+		a.Warn("Limits in force lock this client out of the admin API: " + doc.LockedOut)
+	}
+}
+
+// do calls the API. in is the request body, or nil; absent is the error for status 404.
+func (a *Accounts) do(ctx context.Context, method, path, etag string, query url.Values, in, out any, absent error) (string, error) {
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.Timeout)
+		defer cancel()
+	}
+	if query == nil {
+		query = url.Values{}
+	}
+	if method != http.MethodGet {
+		for name, v := range map[string]string{"reason": a.Reason, "confirm": a.Confirmed} {
+			if v != "" {
+				query.Set(name, v)
+			}
+		}
+	}
+	header := http.Header{}
+	if etag != "" {
+		header.Set("If-Match", etag)
+	}
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return "", fmt.Errorf("adminclient: encode: %w", err)
+		}
+		header.Set("Content-Type", "application/json")
+	}
+	etag, err := a.Client.call(ctx, method, path, query, header, body, out)
+	var p *ProblemError
+	if errors.As(err, &p) && p.NotFound() && p.Type != "" && absent != nil {
+		return "", absent
+	}
+	if p != nil && p.Status == http.StatusServiceUnavailable && p.RetryAfter == 0 && method != http.MethodGet {
+		err = &UnansweredError{p}
+	}
+	return etag, err
+}
+
+// UnansweredError is the refusal of a change that may have been made, because the store neither
+// confirmed nor refused it.
+type UnansweredError struct{ *ProblemError }
+
+// Unwrap returns the refusal.
+func (e *UnansweredError) Unwrap() error { return e.ProblemError }
+
+func clientPath(id string, more ...string) string {
+	return "/clients/" + adminapi.Escape(id) + strings.Join(more, "")
+}
+
+// stored returns the client in a response, with the fields that the API shows.
+func stored(doc *adminapi.Registration) clientcfg.Client {
+	c := clientcfg.Client{CreatedAt: time.Unix(doc.IssuedAt, 0).UTC(), Version: doc.Meta.Version}
+	_ = doc.Apply(&c) // the server's values are valid, or from a newer release
+	for _, s := range doc.Secrets {
+		if s.Current {
+			c.SecretUsed = s.Used
+		} else {
+			c.Former.Until, c.Former.Used = s.Until, s.Used
+		}
+	}
+	return c
+}
+
+// CreateClient registers a client and returns it as stored, with its secret if it is confidential and
+// has no digest yet.
+func (a *Accounts) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
+	in := adminapi.NewClient{Metadata: c.Metadata()}
+	if !c.SecretDigest.IsZero() {
+		in.SecretHash = c.SecretDigest.String()
+	}
+	var out adminapi.Registered
+	if _, err := a.do(ctx, http.MethodPost, "/clients", "", nil, in, &out, nil); err != nil {
+		return c, "", err
+	}
+	a.warn(&out.Registration)
+	return stored(&out.Registration), out.Secret, nil
+}
+
+func (a *Accounts) read(ctx context.Context, id string) (c clientcfg.Client, etag string, err error) {
+	var out adminapi.Registration
+	etag, err = a.do(ctx, http.MethodGet, clientPath(id), "", nil, nil, &out, clientcfg.ErrNotFound)
+	if err != nil {
+		return c, "", err
+	}
+	return stored(&out), etag, nil
+}
+
+// FindClient returns the client with that ID. Errors: [clientcfg.ErrNotFound].
+func (a *Accounts) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	c, _, err := a.read(ctx, id)
+	return c, err
+}
+
+// Secrets returns the valid secrets of a client, newest first.
+func (a *Accounts) Secrets(ctx context.Context, id string) ([]registry.Secret, error) {
+	var out adminapi.Secrets
+	_, err := a.do(ctx, http.MethodGet, clientPath(id, "/secrets"), "", nil, nil, &out, clientcfg.ErrNotFound)
+	return out.Secrets, err
+}
+
+// pageSize is the number of items read at once.
+const pageSize = 1000
+
+// Listing is a list of clients, ordered by ID.
+type Listing struct {
+	Clients    []clientcfg.Client
+	Unreadable []registry.Unreadable
+}
+
+// Clients returns the clients that match the filter, and the unreadable clients, which only the ID
+// can be compared with.
+func (a *Accounts) Clients(ctx context.Context, filter registry.Filter) (l Listing, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {filter.Prefix}, "grant_type": {string(filter.Grant)}, "label": filter.Labels}
+	for {
+		var page adminapi.Clients
+		if _, err := a.do(ctx, http.MethodGet, "/clients", "", query, nil, &page, nil); err != nil {
+			return l, err
+		}
+		for i := range page.Clients {
+			if page.Clients[i].IssuedAt == 0 { // registered with the server behind a gateway
+				continue
+			}
+			l.Clients = append(l.Clients, stored(&page.Clients[i].Registration))
+		}
+		if page.Next == "" {
+			l.Unreadable = page.Unreadable
+			return l, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// mostEdits is the maximum number of attempts of a change while other changes get in first.
+const mostEdits = 10
+
+// ChangeClient changes the metadata of a client and returns it. If others change the client at the
+// same time, edit is called again with the newly stored client. Errors: errors of edit,
+// [clientcfg.ErrNotFound].
+func (a *Accounts) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (c clientcfg.Client, err error) {
+	for range mostEdits {
+		var etag string
+		if c, etag, err = a.read(ctx, id); err != nil {
+			return c, err
+		}
+		if err = edit(&c); err != nil {
+			return c, err
+		}
+		var out adminapi.Registration
+		_, err = a.do(ctx, http.MethodPut, clientPath(id), etag, nil, c.Metadata(), &out, clientcfg.ErrNotFound)
+		var p *ProblemError
+		if !errors.As(err, &p) || !p.Stale() {
+			a.warn(&out)
+			return stored(&out), err
+		}
+	}
+	return c, err
+}
+
+// LimitsOf returns what operators have set for a client, registered or not.
+func (a *Accounts) LimitsOf(ctx context.Context, id string) (l registry.Limits, err error) {
+	_, err = a.do(ctx, http.MethodGet, clientPath(id, "/limits"), "", nil, nil, &l, nil)
+	return l, err
+}
+
+// DeleteClient removes a client, readable or not. Errors: [clientcfg.ErrNotFound].
+func (a *Accounts) DeleteClient(ctx context.Context, id string) error {
+	_, err := a.do(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, nil, clientcfg.ErrNotFound)
+	return err
+}
+
+// RevokeClient invalidates everything issued to a client until now, and returns the client. Errors:
+// [clientcfg.ErrNotFound].
+func (a *Accounts) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	var out adminapi.Registration
+	_, err := a.do(ctx, http.MethodPost, clientPath(id, "/revoke"), "", nil, nil, &out, clientcfg.ErrNotFound)
+	return stored(&out), err
+}
+
+// AddSecret gives a confidential client a new secret, and returns both. rotation says what happens to
+// the previous one. Errors: [clientcfg.ErrNotFound].
+func (a *Accounts) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
+	in := adminapi.NewSecret{Overlap: rotation.Overlap.String(), Revoke: rotation.Revoke}
+	var out adminapi.Registered
+	_, err := a.do(ctx, http.MethodPost, clientPath(id, "/secrets"), "", nil, in, &out, clientcfg.ErrNotFound)
+	return stored(&out.Registration), out.Secret, err
+}
+
+// RetireSecret ends a secret early. The newest one cannot be ended. Errors: [registry.ErrNoSecret].
+func (a *Accounts) RetireSecret(ctx context.Context, id, secretID string) error {
+	_, err := a.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
+	return err
+}
+
+func userPath(name string, more ...string) string {
+	return "/users/" + adminapi.Escape(name) + strings.Join(more, "")
+}
+
+// user calls the API about a user.
+func (a *Accounts) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
+	_, err = a.do(ctx, method, path, "*", nil, in, &u, grants.ErrNotFound)
+	return u, err
+}
+
+// Users returns a page of users: at most limit users with names greater than after, ordered by name.
+func (a *Accounts) Users(ctx context.Context, after string, limit int) ([]registry.User, error) {
+	var out adminapi.Users
+	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "after": {after}}
+	_, err := a.do(ctx, http.MethodGet, "/users", "", query, nil, &out, nil)
+	return out.Users, err
+}
+
+// User returns the user with that name, in any spelling that works for signing in. Errors:
+// [grants.ErrNotFound].
+func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err error) {
+	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, grants.ErrNotFound)
+	return u, err
+}
+
+// CreateUser stores a user under the canonical form of the name.
+func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
+	in := adminapi.NewUser{Username: n.Name, Password: n.Password, Hash: n.Hash, Operator: n.Operator}
+	_, err = a.do(ctx, http.MethodPost, "/users", "", nil, in, &u, nil)
+	return u, err
+}
+
+// SetPassword replaces a user's password and revokes the user. Errors: [grants.ErrNotFound].
+func (a *Accounts) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
+	return a.user(ctx, http.MethodPut, userPath(name, "/password"), adminapi.NewPassword{Password: password})
+}
+
+// RevokeUser invalidates everything from a user's sign-ins until now. Errors: [grants.ErrNotFound].
+func (a *Accounts) RevokeUser(ctx context.Context, name string) (registry.User, error) {
+	return a.user(ctx, http.MethodPost, userPath(name, "/revoke"), nil)
+}
+
+// UnlockUser ends a user's row of wrong passwords. Errors: [grants.ErrNotFound].
+func (a *Accounts) UnlockUser(ctx context.Context, name string) (registry.User, error) {
+	return a.user(ctx, http.MethodPost, userPath(name, "/unlock"), nil)
+}
+
+// SetOperator sets a user's access to the admin API. Errors: [grants.ErrNotFound].
+func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error) {
+	patch := map[string]any{"operator": access}
+	if access == clientcfg.NoAccess {
+		patch["operator"] = nil
+	}
+	return a.user(ctx, http.MethodPatch, userPath(name), patch)
+}
+
+// DeleteUser removes a user, readable or not, and returns the name. Errors: [grants.ErrNotFound].
+func (a *Accounts) DeleteUser(ctx context.Context, name string) (string, error) {
+	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, grants.ErrNotFound)
+	return username.Stored(name), err
+}
+
+// Sessions returns a user's valid sessions, newest first. Errors: [grants.ErrNotFound].
+func (a *Accounts) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
+	var out adminapi.Sessions
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Sessions, err
+}
+
+// Families returns a user's refreshable sign-ins, most recently refreshed first. Errors:
+// [grants.ErrNotFound].
+func (a *Accounts) Families(ctx context.Context, name string) (string, []registry.Family, error) {
+	var out adminapi.Families
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Families, err
+}
+
+// EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
+// how many. Errors: [registry.ErrNoSession], [grants.ErrNotFound].
+func (a *Accounts) EndSessions(ctx context.Context, name, id string) (int, error) {
+	return a.end(ctx, userPath(name, "/sessions"), id, registry.ErrNoSession)
+}
+
+// RevokeFamilies revokes the family with that ID, or all families of a user if id is empty, and
+// returns how many. Errors: [registry.ErrNoFamily], [grants.ErrNotFound].
+func (a *Accounts) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
+	return a.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
+}
+
+// Consents returns a user's valid consents, ordered by client. Errors: [grants.ErrNotFound].
+func (a *Accounts) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
+	var out adminapi.Consents
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Consents, err
+}
+
+// WithdrawConsent ends a user's consent to a client and everything issued under it. Errors:
+// [registry.ErrNoConsent], also for a missing user.
+func (a *Accounts) WithdrawConsent(ctx context.Context, name, clientID string) error {
+	_, err := a.do(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
+	return err
+}
+
+func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int, error) {
+	if id == "" {
+		absent = grants.ErrNotFound
+	} else {
+		path += "/" + adminapi.Escape(id)
+	}
+	var out adminapi.Ended
+	_, err := a.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the server ends what it has begun to end: the list shows what is left", err)
+	}
+	return out.Ended, err
+}

@@ -1,0 +1,27 @@
+package adminclient_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/admin/adminclient"
+)
+
+// late is a connection on which the response is always late.
+type late struct{}
+
+func (late) RoundTrip(*http.Request) (*http.Response, error) { return nil, context.DeadlineExceeded }
+
+// TestRevocationThatOutlastsTheCaller: the server completes the revocation, and the error says so.
+func TestRevocationThatOutlastsTheCaller(t *testing.T) {
+	r := &adminclient.Accounts{Client: &adminclient.Client{
+		Server: "http://127.0.0.1:1", HTTP: &http.Client{Transport: late{}}, Issuer: "https://issuer.example",
+		Token: func(context.Context, string, bool) (string, error) { return "good", nil },
+	}}
+	n, err := r.RevokeFamilies(t.Context(), "ada", "")
+	if n != 0 || err == nil || !strings.Contains(err.Error(), "the server ends what it has begun to end") {
+		t.Errorf("%d, %v", n, err)
+	}
+}

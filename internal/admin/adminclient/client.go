@@ -1,0 +1,208 @@
+package adminclient
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/clientcfg"
+)
+
+// maxAnswer is the maximum size of a response, in bytes.
+const maxAnswer = 64 << 20
+
+// Client calls the API of one server.
+type Client struct {
+	Server string // such as http://127.0.0.1:9097
+	HTTP   *http.Client
+	// Token returns a bearer token of that issuer. With fresh it must return a new one, because the
+	// server rejected the last one.
+	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
+	// Issuer is the URL of the server that issues tokens. Empty: Server itself. No response can
+	// change it, because the client secret is sent there.
+	Issuer string
+	Header http.Header // sent with every request; may be nil
+	// Aged is called with the age of a response that may not show the newest state. Nil: not
+	// called.
+	Aged func(age time.Duration)
+
+	renewing sync.Mutex // held while a rejected token is replaced
+}
+
+// Change is a request that changes a resource, or only shows the effect of a change.
+type Change struct {
+	Method, Path string
+	ETag         string // If-Match; empty: If-None-Match: *
+	Reason       string
+	For          string // duration of the change; empty: permanent
+	Validate     bool   // change nothing
+	Body         any    // JSON; nil for none
+}
+
+// CheckServer returns an error if it is unsafe to send a token to the address.
+func CheckServer(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:9097", address)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%q would send the token over the network in clear: use https, or a loopback address", address)
+}
+
+// Get reads a resource into v and returns its ETag.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) (etag string, err error) {
+	return c.call(ctx, http.MethodGet, path, query, nil, nil, v)
+}
+
+// Change makes the change, decodes the response into v unless v is nil, and returns the new ETag.
+func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err error) {
+	query, header := url.Values{}, http.Header{}
+	if ch.Reason != "" {
+		query.Set("reason", ch.Reason)
+	}
+	if ch.For != "" {
+		query.Set("for", ch.For)
+	}
+	if ch.Validate {
+		query.Set("validate", "true")
+	}
+	if ch.ETag != "" {
+		header.Set("If-Match", ch.ETag)
+	} else {
+		header.Set("If-None-Match", "*")
+	}
+	var body []byte
+	if ch.Body != nil {
+		if body, err = json.Marshal(ch.Body); err != nil {
+			return "", fmt.Errorf("adminclient: encode: %w", err)
+		}
+		header.Set("Content-Type", "application/json")
+		if ch.Method == http.MethodPatch {
+			header.Set("Content-Type", "application/merge-patch+json")
+		}
+	}
+	return c.call(ctx, ch.Method, ch.Path, query, header, body, v)
+}
+
+// call sends a request. If its token is rejected, it retries once with a new one.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, v any) (string, error) {
+	if err := CheckServer(c.Server); err != nil {
+		return "", err
+	}
+	token, err := c.Token(ctx, c.issuer(), false)
+	if err != nil {
+		return "", err
+	}
+	once := func() (string, error) {
+		res, err := c.send(ctx, method, path, query, header, body, token) //nolint:bodyclose // read closes it
+		if err != nil {
+			return "", err
+		}
+		c.noteAge(res)
+		return read(res, v)
+	}
+	etag, err := once()
+	var p *ProblemError
+	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+		return etag, err
+	}
+	if token, err = c.renew(ctx, token); err != nil {
+		return "", err
+	}
+	return once()
+}
+
+// renew returns a replacement for a rejected token. If several concurrent calls used that token,
+// only one of them requests a new one.
+func (c *Client) renew(ctx context.Context, refused string) (string, error) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	token, err := c.Token(ctx, c.issuer(), false)
+	if err != nil || token != refused {
+		return token, err
+	}
+	return c.Token(ctx, c.issuer(), true)
+}
+
+func (c *Client) noteAge(res *http.Response) {
+	seconds, err := strconv.ParseUint(res.Header.Get(adminapi.AgeHeader), 10, 31)
+	if err == nil && c.Aged != nil {
+		c.Aged(time.Duration(seconds) * time.Second)
+	}
+}
+
+// base returns Server without the path of the API, which the user may have pasted too.
+func (c *Client) base() string {
+	return strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix)
+}
+
+func (c *Client) issuer() string { return cmp.Or(c.Issuer, c.base()) }
+
+// ErrNoAPI is returned if the address answers, but does not serve this API.
+var ErrNoAPI = errors.New("that is not the admin address of a server")
+
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
+	address := c.base() + adminapi.Prefix + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("adminclient: %w", err)
+	}
+	for _, h := range []http.Header{c.Header, header} {
+		for name, values := range h {
+			req.Header[name] = values
+		}
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return c.HTTP.Do(req)
+}
+
+// read decodes a response into v and returns its ETag. It closes the body.
+func read(res *http.Response, v any) (etag string, err error) {
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusMultipleChoices {
+		return "", refusal(res, body)
+	}
+	if v != nil && len(body) > 0 {
+		if err := json.Unmarshal(body, v); err != nil {
+			return "", fmt.Errorf("%w: its answer is not JSON: %w", ErrNoAPI, err)
+		}
+	}
+	return res.Header.Get("ETag"), nil
+}
+
+// Delete removes a resource without an ETag, such as counters.
+func (c *Client) Delete(ctx context.Context, path, reason string) (string, error) {
+	path, rest, _ := strings.Cut(path, "?")
+	query, err := url.ParseQuery(rest)
+	if err != nil {
+		return "", fmt.Errorf("adminclient: %w", err)
+	}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	return c.call(ctx, http.MethodDelete, path, query, nil, nil, nil)
+}

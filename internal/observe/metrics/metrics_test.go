@@ -1,0 +1,395 @@
+package metrics_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/observe/metrics"
+)
+
+func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus.Registry) {
+	tb.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(reg, o)
+	check.OK(tb, err)
+	return m, reg
+}
+
+func shows(tb testing.TB, page, text string) {
+	tb.Helper()
+	if !strings.Contains(page, text) {
+		tb.Errorf("the page does not show %s", text)
+	}
+}
+
+// exercise makes every metric export at least one series.
+func exercise(m *metrics.Metrics) {
+	m.WatchPolicies(policies)
+	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
+	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
+	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
+	m.WatchWaiting(func() int { return 3 })
+	m.WatchOverload(overloaded)
+	m.WatchStoreLane(storeLane)
+	m.WatchGateway(gateway)
+	m.GatewayAnswered("issued", time.Millisecond)
+	m.GatewayExchanged(true, 200, "", time.Millisecond)
+	m.Delay(time.Second)
+	m.PasswordHashed(true)
+	m.WatchUnregisteredClients(func() int { return 1 })
+	m.WatchUnreadableClients(func() int { return 2 })
+	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
+	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
+	m.Decision("shop", "client_credentials", metrics.Denied)
+	m.LeaseWait(metrics.Allowed, 20*time.Millisecond)
+	m.SoftWarning("shop", "client_credentials")
+	m.Issued("shop", "client_credentials", true)
+	m.BanBegan("shop", metrics.Banned)
+	m.WatchBans(func() metrics.Bans { return metrics.Bans{Active: 2, Longest: time.Hour, Waiting: 1} })
+	m.Usage("shop", 0.9)
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
+	m.Token("client_credentials", "")
+	storeCall(context.Background(), m, "load", true)
+	m.SyncCall(metrics.CommandWrite, 10, time.Millisecond, false)
+	m.WatchConnections(func() []metrics.Connections { return []metrics.Connections{{Listener: "clients", Open: 1, Most: 2}} })
+	m.Panic("syncer")
+}
+
+func storeCall(ctx context.Context, m *metrics.Metrics, operation string, failed bool) {
+	_, end := m.Begin(ctx, operation)
+	end(failed)
+}
+
+func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	exercise(m)
+	families, err := reg.Gather()
+	check.OK(t, err)
+	var exported, listed []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "oauth_") {
+			exported = append(exported, f.GetName()+" "+strings.ToLower(f.GetType().String())+" "+labelsOf(f))
+		}
+	}
+	for _, i := range metrics.Catalog() {
+		labels := slices.Sorted(slices.Values(i.Labels))
+		listed = append(listed, i.Name+" "+string(i.Kind)+" "+strings.Join(labels, ","))
+	}
+	slices.Sort(listed)
+	check.Equal(t, "exported metrics", exported, listed)
+}
+
+func labelsOf(f *dto.MetricFamily) string {
+	var names []string
+	for _, l := range f.GetMetric()[0].GetLabel() {
+		names = append(names, l.GetName())
+	}
+	return strings.Join(names, ",")
+}
+
+func TestNamesFollowThePrometheusConventions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	exercise(m)
+	problems, err := testutil.GatherAndLint(reg)
+	check.OK(t, err)
+	if len(problems) > 0 {
+		t.Errorf("problems: %v", problems)
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	for range 3 {
+		m.Decision("shop", "client_credentials", metrics.Allowed)
+	}
+	m.Decision("shop", "client_credentials", metrics.Denied)
+	m.Decision("shop", "urn:made-up", "made-up")
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse, candidate_would_delay and candidate_would_ban are counted beside one of the others.
+# TYPE oauth_ratelimit_decisions_total counter
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_reuse"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 1
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="reused"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="trusted"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_reuse"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="allowed"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="candidate_would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="denied"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="other"} 1
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="trusted"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="would_deny"} 0
+`), "oauth_ratelimit_decisions_total"))
+}
+
+// TestTokens checks that issued and wasted tokens are exported once a token was issued for the
+// grant.
+func TestTokens(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	m.Issued("shop", "client_credentials", false)
+	m.Issued("shop", "client_credentials", true)
+	m.Issued("shop", "refresh_token", false)
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_tokens_issued_total Access tokens issued. Those that are handed out again (over_limit: reuse) are none of them.
+# TYPE oauth_tokens_issued_total counter
+oauth_tokens_issued_total{client_id="shop",grant_type="client_credentials"} 2
+oauth_tokens_issued_total{client_id="shop",grant_type="refresh_token"} 1
+# HELP oauth_tokens_wasted_total Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.
+# TYPE oauth_tokens_wasted_total counter
+oauth_tokens_wasted_total{client_id="shop",grant_type="client_credentials"} 1
+oauth_tokens_wasted_total{client_id="shop",grant_type="refresh_token"} 0
+`), "oauth_tokens_issued_total", "oauth_tokens_wasted_total"))
+}
+
+// TestOutageDecisions checks that on_outage decisions are counted in addition to the decisions, and
+// exported from 0 on for a client that was seen.
+func TestOutageDecisions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 1})
+	m.Decision("shop", "client_credentials", metrics.Allowed)
+	m.OutageDecision("shop", metrics.Allowed)
+	m.OutageDecision("shop", metrics.Denied)
+	m.OutageDecision("shop", metrics.Denied)
+	m.OutageDecision("shop", metrics.Trusted) // a trusted client is never decided by a limit
+	m.Decision("app", "client_credentials", metrics.WouldDeny)
+	m.OutageDecision("app", metrics.WouldDeny)
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.
+# TYPE oauth_ratelimit_outage_decisions_total counter
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="allowed"} 0
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="denied"} 0
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="would_deny"} 1
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="allowed"} 1
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="denied"} 2
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 0
+`), "oauth_ratelimit_outage_decisions_total"))
+}
+
+func TestClocks(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.WatchClock(func() (wall, store time.Duration) { return 1500 * time.Millisecond, -time.Minute })
+	page := scrape(t, reg)
+	shows(t, page, "oauth_clock_offset_seconds{clock=\"wall\"} 1.5\n")
+	shows(t, page, "oauth_clock_offset_seconds{clock=\"store\"} -60\n")
+}
+
+func TestPolicies(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	m.WatchPolicies(policies)
+	m.Decision("newcomer", "password", metrics.Allowed)
+	page := scrape(t, reg)
+	for _, line := range []string{
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-second"} 2`,
+		`oauth_ratelimit_limit_window_seconds{client_id="shop",grants="",kind="user",limit="per-second"} 1`,
+		`oauth_ratelimit_limit{client_id="newcomer",grants="",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_default_limit{grants="",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_default_limit_window_seconds{grants="",kind="user",limit="per-minute"} 60`,
+		`oauth_ratelimit_trusted{client_id="mobile-app"} 1`,
+		`oauth_ratelimit_trusted{client_id="shop"} 0`,
+		`oauth_ratelimit_mode{client_id="shop",mode="enforce"} 1`,
+		`oauth_ratelimit_decisions_total{client_id="mobile-app",grant_type="refresh_token",outcome="denied"} 0`,
+		`oauth_metrics_labelled_clients 3`,
+	} {
+		shows(t, page, line+"\n")
+	}
+	if strings.Contains(page, `oauth_ratelimit_limit{client_id="other"`) {
+		t.Errorf("the page shows %s", `oauth_ratelimit_limit{client_id="other"`)
+	}
+}
+
+// Neither the requests of clients nor the policies of operators can add series without bound.
+func TestSeriesAreBounded(t *testing.T) {
+	const most = 20
+	m, reg := newMetrics(t, metrics.Options{MaxClients: most})
+	m.WatchPolicies(manyPolicies(1000))
+	for i := range 10_000 {
+		name := "name" + strconv.Itoa(i)
+		m.Decision(name, name, name)
+		m.OutageDecision(name, name)
+		m.OutageDecision(name, metrics.Denied)
+		m.SoftWarning(name, name)
+		m.Issued(name, name, true)
+		m.Usage(name, 1)
+		m.Token(name, name)
+		m.Request(metrics.Request{Route: name, Method: name, Code: i})
+		storeCall(context.Background(), m, name, true)
+		m.GatewayExchanged(i%2 == 0, i, "", time.Second)
+		m.Panic(name)
+		m.SyncCall(name, 1, 0, true)
+	}
+	series := map[string]int{}
+	families, err := reg.Gather()
+	check.OK(t, err)
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	for name, bound := range map[string]int{
+		"oauth_ratelimit_usage_ratio":             most + 1,
+		"oauth_ratelimit_decisions_total":         (most + 1) * 5 * 6,
+		"oauth_ratelimit_outage_decisions_total":  (most + 1) * 3,
+		"oauth_tokens_wasted_total":               (most + 1) * 5,
+		"oauth_ratelimit_limit":                   most * 2,
+		"oauth_ratelimit_mode":                    most,
+		"oauth_ratelimit_trusted":                 most,
+		"oauth_metrics_labelled_clients":          1,
+		"oauth_token_responses_total":             5 * 11,
+		"oauth_gateway_upstream_duration_seconds": 2 * 501,
+		"oauth_store_errors_total":                65,
+		"oauth_loop_panics_total":                 65,
+		"oauth_sync_commands_total":               5,
+	} {
+		if series[name] > bound {
+			t.Errorf("%s has %d series, more than %d", name, series[name], bound)
+		}
+	}
+}
+
+func TestStoreCallsAreCountedPerRequest(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	ctx, calls := metrics.CountCalls(context.Background())
+	storeCall(ctx, m, "redeem_code", false)
+	storeCall(ctx, m, "create_refresh_token", true)
+	if got := calls.Load(); got != 2 {
+		t.Errorf("%d calls are counted, want 2", got)
+	}
+	if got := metrics.Calls(context.Background()); got != 0 {
+		t.Errorf("%d calls are counted in a context without a counter", got)
+	}
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, DBCalls: metrics.Calls(ctx)})
+	page := scrape(t, reg)
+	shows(t, page, `oauth_http_request_db_calls_sum{route="/token"} 2`)
+	shows(t, page, `oauth_store_errors_total{operation="create_refresh_token"} 1`)
+	shows(t, page, `oauth_store_errors_total{operation="redeem_code"} 0`)
+}
+
+func TestSync(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.SyncCall(metrics.CommandWrite, 12, time.Millisecond, true)
+	m.SyncCall(metrics.CommandClock, 1, time.Millisecond, false)
+	m.SyncLeftover(7)
+	m.WatchSync(func() metrics.Sync {
+		return metrics.Sync{
+			GAge: 1500 * time.Millisecond, Waiting: 4, Due: 3, Instances: 2,
+			Applied: 10, Fallback: 2, Conflicts: 3, Unknown: 1, Drift: 1,
+			Unconfirmed: 2500 * time.Millisecond, Stalled: true, Clones: 6,
+		}
+	})
+	page := scrape(t, reg)
+	for _, line := range []string{
+		`oauth_sync_commands_total{command="write"} 1`,
+		`oauth_sync_commands_total{command="beat"} 0`,
+		`oauth_sync_command_failures_total{command="write"} 1`,
+		`oauth_sync_bulk_size_sum{command="write"} 12`,
+		`oauth_sync_final_flush_leftover 7`,
+		`oauth_sync_g_age_seconds 1.5`,
+		`oauth_sync_dirty_keys 4`,
+		`oauth_sync_due_keys 3`,
+		`oauth_sync_instances 2`,
+		`oauth_sync_writes_total{outcome="applied"} 10`,
+		`oauth_sync_writes_total{outcome="fallback"} 2`,
+		`oauth_sync_writes_total{outcome="rejected"} 0`,
+		`oauth_sync_drift_total 1`,
+		`oauth_sync_unconfirmed_seconds 2.5`,
+		`oauth_ratelimit_outage 1`,
+		`oauth_sync_clones_total 6`,
+	} {
+		shows(t, page, line+"\n")
+	}
+	if strings.Contains(page, `oauth_sync_bulk_size_sum{command="clock"}`) {
+		t.Errorf("the page shows %s", `oauth_sync_bulk_size_sum{command="clock"}`)
+	}
+}
+
+// The hash of the limits is exact as a number, and differs if any of its digits differs.
+func TestConfigFile(t *testing.T) {
+	for digest, want := range map[string]string{
+		"0123456789abcdef": "1.250999896491e+12", "0123456789acffff": "1.250999896492e+12", "ffffffffffff0000": "2.81474976710655e+14", "": "0",
+	} {
+		m, reg := newMetrics(t, metrics.Options{})
+		m.WatchConfigFile(func() metrics.ConfigFile {
+			return metrics.ConfigFile{Refused: true, RestartNeeded: 2, Limits: digest}
+		})
+		page := scrape(t, reg)
+		shows(t, page, "oauth_config_limits_hash "+want+"\n")
+		shows(t, page, "oauth_config_reload_failed 1\n")
+		shows(t, page, "oauth_config_restart_needed 2\n")
+	}
+}
+
+func TestTokenOutcomes(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.Token("password", "")
+	m.Token("refresh_token", metrics.RateLimited)
+	m.Token("client_credentials", metrics.Overloaded)
+	m.Token("no-such-grant", "unsupported_grant_type")
+	page := scrape(t, reg)
+	shows(t, page, `oauth_token_responses_total{error="none",grant_type="password"} 1`)
+	shows(t, page, `oauth_token_responses_total{error="rate_limited",grant_type="refresh_token"} 1`)
+	shows(t, page, `oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`)
+	shows(t, page, `oauth_token_responses_total{error="unsupported_grant_type",grant_type="other"} 1`)
+}
+
+func TestExemplarsNameTheTrace(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"})
+	shows(t, scrape(t, reg), `trace_id="4bf92f3577b34da6a3ce929d0e0e4736"`)
+}
+
+func TestRequestsInFlight(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	leave := m.Enter()
+	shows(t, scrape(t, reg), "oauth_http_requests_in_flight 1\n")
+	leave()
+	shows(t, scrape(t, reg), "oauth_http_requests_in_flight 0\n")
+}
+
+func TestASecondSetOnOneRegistryIsRefused(t *testing.T) {
+	_, reg := newMetrics(t, metrics.Options{})
+	if _, err := metrics.New(reg, metrics.Options{}); err == nil {
+		t.Error("New() registers the same collectors twice")
+	}
+}
+
+func TestAWarmClientIsCountedWithoutAllocation(t *testing.T) {
+	m, _ := newMetrics(t, metrics.Options{MaxClients: 10})
+	count := func() {
+		m.Decision("shop", "client_credentials", metrics.Allowed)
+		m.OutageDecision("shop", metrics.Allowed)
+		m.SoftWarning("shop", "client_credentials")
+		m.Usage("shop", 0.5)
+		m.Token("client_credentials", "")
+	}
+	count()
+	if n := testing.AllocsPerRun(100, count); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+// scrape returns the metrics page in OpenMetrics format.
+func scrape(tb testing.TB, g prometheus.Gatherer) string {
+	tb.Helper()
+	server := httptest.NewServer(metrics.Handler(g))
+	defer server.Close()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, server.URL, http.NoBody)
+	check.OK(tb, err)
+	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	resp, err := server.Client().Do(req)
+	check.OK(tb, err)
+	defer func() { check.OK(tb, resp.Body.Close()) }()
+	page, err := io.ReadAll(resp.Body)
+	check.OK(tb, err)
+	return strings.ReplaceAll(strings.ReplaceAll(string(page), ".0\n", "\n"), ".0 #", " #")
+}
