@@ -50,7 +50,7 @@ func TestRequestID(t *testing.T) {
 			id := request{method: "GET", path: "/", header: http.Header{"X-Request-Id": {tt.sent}}}.send(t, s).Header.Get("X-Request-Id")
 			if tt.kept {
 				check.Equal(t, "X-Request-Id", id, tt.sent)
-			} else if !regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`).MatchString(id) {
+			} else if !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) {
 				t.Fatalf("request id %q, want a fresh one", id)
 			}
 			var line map[string]any

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write the tables of docs/metrics.md")
 
 const (
-	docsPage  = "../../docs/metrics.md"
+	docsPage  = "../../../docs/metrics.md"
 	docsBegin = "<!-- begin generated -->\n"
 	docsEnd   = "<!-- end generated -->\n"
 )
