@@ -7,8 +7,10 @@ package page
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -58,6 +60,26 @@ func Markdown(head []string, rows [][]string) string {
 		line(row)
 	}
 	return b.String()
+}
+
+// Number shows the three digits that matter, and all of a larger whole number; – if there is no value.
+func Number(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	digits := max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0)
+	text := strconv.FormatFloat(v, 'f', min(digits, 4), 64)
+	whole, fraction, pointed := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); !pointed || fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
 }
 
 // Replace writes a file that is whole at any time.

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,6 +27,16 @@ func TestSectionIsReplaced(t *testing.T) {
 	}
 	if _, err := page.With(text, "c", "new"); err == nil {
 		t.Error("a section that there is not was written")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1234567: "1,234,567", -1500: "-1,500", 12.345: "12.3", 0.01234: "0.0123", 100: "100", 1.5: "1.5", math.Inf(1): "–", math.NaN(): "–",
+	} {
+		if got := page.Number(v); got != want {
+			t.Errorf("%v is shown as %s, want %s", v, got, want)
+		}
 	}
 }
 

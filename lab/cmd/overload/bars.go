@@ -51,7 +51,7 @@ func (r *report) bars(control string) (all []bar) {
 		return nil
 	}
 	half, most := r.find(mixSeries, control, slices.Min(loads), false), r.find(mixSeries, control, slices.Max(loads), false)
-	at := fmt.Sprintf(", %s × capacity", number(most.load))
+	at := fmt.Sprintf(", %s × capacity", page.Number(most.load))
 	if work := r.ownWork(most); work < ownWork {
 		all = append(all, bar{
 			"refresh and code succeed" + at, fmt.Sprintf("≥ %s %% (their work: %s %% of the processor)", percent(tokensBar), percent(work)),
@@ -60,21 +60,21 @@ func (r *report) bars(control string) (all []bar) {
 	}
 	slowdown := most.tokens.p99 / half.tokens.p99
 	all = append(all,
-		bar{"their p99" + at, fmt.Sprintf("≤ %d × that at %s × capacity", slowdownBar, number(half.load)), number(slowdown) + " ×", slowdown <= slowdownBar},
-		bar{"goodput" + at, fmt.Sprintf("≥ %v × capacity", goodputBar), number(most.goodput/r.capacity) + " ×", most.goodput >= goodputBar*r.capacity},
+		bar{"their p99" + at, fmt.Sprintf("≤ %d × that at %s × capacity", slowdownBar, page.Number(half.load)), page.Number(slowdown) + " ×", slowdown <= slowdownBar},
+		bar{"goodput" + at, fmt.Sprintf("≥ %v × capacity", goodputBar), page.Number(most.goodput/r.capacity) + " ×", most.goodput >= goodputBar*r.capacity},
 		bar{"useful work" + at, "shown", percent(most.useful) + " % of the processor", true},
 	)
 	for _, found := range r.recoveries {
 		if found.control == control {
 			all = append(all, bar{
-				"recovery after " + number(found.load) + " × capacity", fmt.Sprintf("≤ %d s", recoveryBar), number(found.seconds) + " s",
+				"recovery after " + page.Number(found.load) + " × capacity", fmt.Sprintf("≤ %d s", recoveryBar), page.Number(found.seconds) + " s",
 				found.ok && found.seconds <= recoveryBar,
 			})
 		}
 	}
 	memory := float64(most.memoryPeak) / float64(half.memoryPeak)
 	all = append(all, bar{
-		"memory at the peak" + at, fmt.Sprintf("≤ %v × that at %s × capacity", memoryBar, number(half.load)), number(memory) + " ×", memory <= memoryBar,
+		"memory at the peak" + at, fmt.Sprintf("≤ %v × that at %s × capacity", memoryBar, page.Number(half.load)), page.Number(memory) + " ×", memory <= memoryBar,
 	})
 	return append(all, r.noticed(control)...)
 }
@@ -103,7 +103,7 @@ func (r *report) noticed(control string) (all []bar) {
 		}
 		lost := without.tokens.success() - with.tokens.success()
 		all = append(all, bar{
-			fmt.Sprintf("refreshes and codes lost to a client over its limit, %s × capacity", number(with.load)),
+			fmt.Sprintf("refreshes and codes lost to a client over its limit, %s × capacity", page.Number(with.load)),
 			"≤ " + percent(noticeBar) + " %", percent(max(lost, 0)) + " %", lost <= noticeBar,
 		})
 	}

@@ -200,7 +200,7 @@ func TestText(t *testing.T) {
 	t.Parallel()
 	text := found().text()
 	for _, want := range []string{
-		"| sign-in | 1000 | 25000 | 9 |\n",
+		"| sign-in | 1,000 | 25,000 | 9 |\n",
 		"| none | 12 | 0 | 50 | 50 | 7 | 0 | 50 | 0 | 20 | 0.8 | 0 | 0 + 0 | 0, 0 | 0 |\n",
 		"| enforce | 12 | with | 99 | 0 | 5 | 99 | 5 | 7 | – |\n",
 		"| enforce | goodput, 12 × capacity | ≥ 0.9 × capacity | 9.5 × | met |\n",

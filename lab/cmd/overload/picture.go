@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"oauth-server/lab/chart"
+	"oauth-server/lab/page"
 )
 
 // draw writes the share of requests that succeed, by class, over the offered load, to a file.
@@ -22,7 +23,7 @@ var controlTitles = map[string]string{none: "without admission control", "enforc
 func (r *report) successChart(control string) *chart.Chart {
 	c := &chart.Chart{
 		Title:    "Requests that succeed, " + controlTitles[control],
-		Subtitle: fmt.Sprintf("by how much is offered, in capacities of %s requests a second; callers hang up after a second", number(r.capacity)),
+		Subtitle: fmt.Sprintf("by how much is offered, in capacities of %s requests a second; callers hang up after a second", page.Number(r.capacity)),
 		X:        chart.Axis{Label: "offered load, × capacity", Scale: chart.Log},
 		Y:        chart.Axis{Label: "%", Min: 0, Max: 105},
 		Height:   180,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -81,7 +80,7 @@ func (r *report) costOf(c class) float64 {
 func (r *report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s. It took %s. Capacity: %s requests a second of the mix, %s of tokens without sign-ins.\n\n",
-		r.date, r.machine, r.took, number(r.capacity), number(r.tokenCapacity))
+		r.date, r.machine, r.took, page.Number(r.capacity), page.Number(r.tokenCapacity))
 	b.WriteString("What a request costs, each class alone, in processor µs:\n\n" + r.costTable())
 	b.WriteString("\nThe mix, by how much of it is offered:\n\n" + r.loadTable(mixSeries))
 	b.WriteString("\nTokens only:\n\n" + r.loadTable(tokenSeries))
@@ -90,29 +89,12 @@ func (r *report) text() string {
 	return b.String()
 }
 
-func number(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "–"
-	case v >= 100 || v == 0:
-		return fmt.Sprintf("%.0f", v)
-	default:
-		return fmt.Sprintf("%.3g", v)
-	}
-}
-
-func percent(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	text := fmt.Sprintf("%.1f", 100*v)
-	return strings.TrimSuffix(text, ".0")
-}
+func percent(share float64) string { return page.Number(100 * share) }
 
 func (r *report) costTable() string {
 	var rows [][]string
 	for _, c := range r.costs {
-		rows = append(rows, []string{c.class.String(), number(c.server), number(c.hashing), fmt.Sprint(c.n)})
+		rows = append(rows, []string{c.class.String(), page.Number(c.server), page.Number(c.hashing), fmt.Sprint(c.n)})
 	}
 	return page.Markdown([]string{"class", "server", "hashing processes", "requests"}, rows)
 }
@@ -131,12 +113,12 @@ func (r *report) loadTable(series string) string {
 		if row.series != series {
 			continue
 		}
-		cells := []string{row.control, number(row.load), number(row.offered), percent(row.tokens.success()), percent(row.success(clientOnly))}
+		cells := []string{row.control, page.Number(row.load), page.Number(row.offered), percent(row.tokens.success()), percent(row.success(clientOnly))}
 		if series == mixSeries {
 			cells = append(cells, percent(row.success(signIn)))
 		}
 		cells = append(cells, percent(share(row.all.refused, row.all.due)), percent(share(row.all.hungUp, row.all.due)),
-			number(row.tokens.p50), number(row.tokens.p99), number(row.goodput/capacity), percent(row.useful),
+			page.Number(row.tokens.p50), page.Number(row.tokens.p99), page.Number(row.goodput/capacity), percent(row.useful),
 			percent(row.serverShare)+" + "+percent(row.hashingShare),
 			fmt.Sprintf("%d, %d", row.memoryBefore/mega, row.memoryPeak/mega), percent(row.others))
 		rows = append(rows, cells)
@@ -187,8 +169,8 @@ func (r *report) greedyTable() string {
 			who, denied = "with", percent(share(f.limited+f.refused, f.due))
 		}
 		rows = append(rows, []string{
-			row.control, number(row.load), who, percent(row.tokens.success()), number(row.tokens.p50), number(row.tokens.p99),
-			percent(row.success(clientOnly)), number(row.classes[clientOnly].p99), percent(row.success(signIn)), denied,
+			row.control, page.Number(row.load), who, percent(row.tokens.success()), page.Number(row.tokens.p50), page.Number(row.tokens.p99),
+			percent(row.success(clientOnly)), page.Number(row.classes[clientOnly].p99), percent(row.success(signIn)), denied,
 		})
 	}
 	return page.Markdown([]string{

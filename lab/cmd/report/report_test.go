@@ -93,12 +93,3 @@ func TestRatio(t *testing.T) {
 		}
 	}
 }
-
-func TestNumbers(t *testing.T) {
-	t.Parallel()
-	for v, want := range map[float64]string{0: "0", 1234567: "1,234,567", 12.345: "12.3", 0.01234: "0.0123", 100: "100", 1.5: "1.5"} {
-		if got := number(v); got != want {
-			t.Errorf("%v is shown as %s, want %s", v, got, want)
-		}
-	}
-}

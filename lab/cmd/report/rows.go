@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"oauth-server/lab/page"
 )
 
 // rows are those of the table.
@@ -86,7 +88,7 @@ func highRate() (all []row) {
 		format := fmt.Sprintf("Rate/limit=%d/store=%%s", limit)
 		for _, unit := range []string{"s/M", "client-s/M", "store-s/M"} {
 			all = append(all, row{
-				about: fmt.Sprintf("a million shared decisions, %s requests a window", number(float64(limit))) +
+				about: fmt.Sprintf("a million shared decisions, %s requests a window", page.Number(float64(limit))) +
 					map[string]string{"client-s/M": ", the server alone", "store-s/M": ", the store alone"}[unit],
 				unit: unit, shown: "processor s", ours: fmt.Sprintf(format, "ours"),
 				others: append(named(format, "sorted-set", "two-counters"), references(format, "ours-on-file")...),

@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oauth-server/lab/benchmark"
+	"oauth-server/lab/page"
 )
 
 // row is one line of the table: a figure of ours beside that of others.
@@ -87,7 +86,7 @@ func (r *results) line(w *row) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("there is no %s of %s", w.unit, o.name)
 		}
-		cell := o.label + " " + number(v)
+		cell := o.label + " " + page.Number(v)
 		if o.reference {
 			cell = "(" + cell + ")"
 		} else if better := v < best != w.more; !found || better && v != best {
@@ -95,7 +94,7 @@ func (r *results) line(w *row) (string, error) {
 		}
 		shown = append(shown, cell)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), nil
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, page.Number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), nil
 }
 
 // ratio shows how ours compares with the best other. Where that is ahead, it is in bold type.
@@ -108,26 +107,9 @@ func ratio(ours, best float64, found, more bool) string {
 	case best == 0:
 		return "**more**"
 	}
-	text := number(ours/best) + " ×"
+	text := page.Number(ours/best) + " ×"
 	if behind := ours > best; behind != more && ours != best {
 		return "**" + text + "**"
 	}
 	return text
-}
-
-// number shows three digits.
-func number(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	digits := max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0)
-	text := strconv.FormatFloat(v, 'f', min(digits, 4), 64)
-	whole, fraction, pointed := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction = strings.TrimRight(fraction, "0"); !pointed || fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
 }

@@ -67,13 +67,13 @@ func familyTables(w *world) string {
 		"\nThe embedded file, a thousand sign-ins, by refreshes that were made of them:\n\n" +
 		page.Markdown([]string{"after refreshes", "file in use", "refresh, p50", "p99"}, [][]string{
 			w.refreshedRow("1,000", refreshed+"file-B-before", refreshed+"first-"),
-			w.refreshedRow(commas(int64(w.figures[refreshed+"refreshes"])), refreshed+"file-B-after", refreshed+"last-"),
+			w.refreshedRow(page.Number(w.figures[refreshed+"refreshes"]), refreshed+"file-B-after", refreshed+"last-"),
 		}) +
 		"\nMongoDB's stand-in, by sign-ins that are alive:\n\n" +
 		w.figures.table("sign-ins", []column{
 			{"bytes of the document", "B/document", unit("B")},
-			{"commands for a refresh", "commands/op", number},
-			{"documents that a refresh adds", "documents/op", number},
+			{"commands for a refresh", "commands/op", page.Number},
+			{"documents that a refresh adds", "documents/op", page.Number},
 			{"refresh, p50", "p50-µs", microseconds},
 			{"p99", "p99-µs", microseconds},
 		}, rowsOf([]int{1000, w.sizes.documents}, "families/mongodb/%d/"))

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
 
 	"oauth-server/lab/load"
+	"oauth-server/lab/page"
 	"oauth-server/lab/servers"
 )
 
@@ -109,7 +110,7 @@ func stored(ctx context.Context, s *servers.Store) (bytes, records int, err erro
 func refreshTables(w *world) string {
 	columns := []column{
 		{"bytes stored for each", "bytes", unit("B")},
-		{"records for each", "records", number},
+		{"records for each", "records", page.Number},
 		{"p50", "p50", unit("µs")},
 		{"p99", "p99", unit("µs")},
 		{"processor time of the server", "processor", unit("µs")},

@@ -29,7 +29,7 @@ func (a *atRest) name() string { return fmt.Sprintf("rest/%s/%dx%d/", a.kind, a.
 
 // title is what the tables call it.
 func (a *atRest) title() string {
-	return fmt.Sprintf("%s clients, %d instance%s", commas(int64(a.clients)), a.instances, strings.Repeat("s", min(1, a.instances-1)))
+	return fmt.Sprintf("%s clients, %d instance%s", page.Number(float64(a.clients)), a.instances, strings.Repeat("s", min(1, a.instances-1)))
 }
 
 func (w *world) atRest() (files, databases []*atRest) {
@@ -215,7 +215,7 @@ func (f figures) rest(label string, of []*atRest, rows [][2]string) string {
 	for _, r := range rows {
 		cells := strings.Split(r[1], " | ")
 		for _, a := range of {
-			cells = append(cells, number(f[a.name()+r[0]]))
+			cells = append(cells, page.Number(f[a.name()+r[0]]))
 		}
 		lines = append(lines, cells)
 	}

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 
 	"oauth-server/lab/page"
 )
@@ -42,41 +39,18 @@ func (f figures) table(label string, columns []column, rows []row) string {
 // rowsOf returns a row for each number, of values whose names begin with the format.
 func rowsOf(numbers []int, format string) (rows []row) {
 	for _, n := range numbers {
-		rows = append(rows, row{commas(int64(n)), fmt.Sprintf(format, n)})
+		rows = append(rows, row{page.Number(float64(n)), fmt.Sprintf(format, n)})
 	}
 	return rows
 }
 
-// number shows a whole number with commas, and one below ten with the digits that matter.
-func number(v float64) string {
-	switch {
-	case math.Abs(v) < 0.005:
-		return "0"
-	case math.Abs(v) < 1:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	case math.Abs(v) < 10:
-		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-	}
-	return commas(int64(math.Round(v)))
-}
-
-func commas(n int64) string {
-	if n < 0 {
-		return "−" + commas(-n)
-	}
-	if n < 1000 {
-		return strconv.FormatInt(n, 10)
-	}
-	return commas(n/1000) + fmt.Sprintf(",%03d", n%1000)
-}
-
 func unit(name string) func(float64) string {
-	return func(v float64) string { return number(v) + " " + name }
+	return func(v float64) string { return page.Number(v) + " " + name }
 }
 
 // bytesIn shows bytes in a larger unit.
 func bytesIn(name string, size float64) func(float64) string {
-	return func(v float64) string { return number(v/size) + " " + name }
+	return func(v float64) string { return page.Number(v/size) + " " + name }
 }
 
 var (
@@ -86,15 +60,10 @@ var (
 
 // seconds shows times below a tenth of a second in milliseconds.
 func seconds(v float64) string {
-	switch {
-	case v < 0.1:
-		return number(1000*v) + " ms"
-	case v < 1:
-		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
-	case v < 10:
-		return strconv.FormatFloat(v, 'f', 1, 64) + " s"
+	if v < 0.1 {
+		return page.Number(1000*v) + " ms"
 	}
-	return number(v) + " s"
+	return page.Number(v) + " s"
 }
 
 // aboutMilliseconds shows a difference of two measurements, which says nothing about less than a millisecond.
@@ -102,7 +71,7 @@ func aboutMilliseconds(v float64) string {
 	if v < 1 {
 		return "below 1 ms"
 	}
-	return number(v) + " ms"
+	return page.Number(v) + " ms"
 }
 
 // costOfStart are the columns of what a start costs.

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -33,6 +32,7 @@ import (
 	"time"
 
 	"oauth-server/lab/benchmark"
+	"oauth-server/lab/page"
 	"oauth-server/lab/servers"
 )
 
@@ -202,18 +202,8 @@ func (b *bench) print(sides []*side) {
 		for i := range min(len(old), len(latest)) {
 			ratios = append(ratios, latest[i]/old[i])
 		}
-		fmt.Printf("| %s | %s | %s | %s | %d |\n", what, number(benchmark.Median(old)), number(benchmark.Median(latest)), number(benchmark.Median(ratios)), len(ratios))
+		fmt.Printf("| %s | %s | %s | %s | %d |\n", what, page.Number(benchmark.Median(old)), page.Number(benchmark.Median(latest)), page.Number(benchmark.Median(ratios)), len(ratios))
 	}
-}
-
-func number(v float64) string {
-	switch {
-	case math.IsNaN(v): // 0 of 0
-		return "–"
-	case v < 100:
-		return fmt.Sprintf("%.3g", v)
-	}
-	return fmt.Sprintf("%.0f", v)
 }
 
 // The people and clients of a store.
