@@ -84,18 +84,6 @@ func prepare(ctx context.Context, args []string) error {
 	return credentials.WriteFile(*file)
 }
 
-// targets is a flag that can be given several times.
-type targets []string
-
-// String implements flag.Value.
-func (t *targets) String() string { return strings.Join(*t, " ") }
-
-// Set implements flag.Value.
-func (t *targets) Set(s string) error {
-	*t = append(*t, strings.TrimRight(s, "/"))
-	return nil
-}
-
 // send sends the requests, and prints what they were answered with.
 func send(ctx context.Context, args []string, out io.Writer) error {
 	var o traffic.Options
@@ -103,7 +91,10 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	file := flags.String("credentials", "", "file that prepare wrote")
 	length := flags.Duration("for", 0, "how long to send; 0 is until stopped")
 	flags.Float64Var(&o.Scale, "scale", 1, "factor for all request rates")
-	flags.Var((*targets)(&o.Targets), "target", "URL of a server; may be repeated")
+	flags.Func("target", "URL of a server; may be repeated", func(text string) error {
+		o.Targets = append(o.Targets, strings.TrimRight(text, "/"))
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -22,6 +22,6 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), strings.TrimSpace(table)) {
-		t.Error("docs/performance.md does not have the table of benchmarks/results/bench.txt; make bench writes both")
+		t.Error("docs/performance.md does not have the table of lab/results/bench.txt; make bench writes both")
 	}
 }
