@@ -80,7 +80,8 @@ func Fitting(l Limit) []string {
 	})
 }
 
-// New returns the algorithm with the given name. The error says what is wrong with the name or the limit.
+// New returns the algorithm with the given name. It returns an error for an unknown name or an invalid
+// limit.
 func New(name string, l Limit) (Algorithm, error) {
 	own, is, err := ownLimit(name, l)
 	switch {

@@ -60,7 +60,7 @@ type run struct {
 	Result
 	algorithm   Algorithm
 	keys        map[ratelimit.Key]int // their numbers
-	one         Key                   // number 0, of which a series has the values
+	one         Key                   // number 0: a series has its values
 	deciding    deciding
 	counting    *counting // nil if the algorithm has no estimate
 	series      *series   // nil if not requested

@@ -33,7 +33,7 @@ func (s *series) advance(ms int64, c *counting, k Key) {
 	}
 }
 
-// add counts a request. Its token is in the interval in which it is issued.
+// add counts a request. Its token counts in the interval of its issue.
 func (s *series) add(ms int64, a traffic.Answer) {
 	*of(&s.Requests, s.index(ms))++
 	if !a.Refused() {

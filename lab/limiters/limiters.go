@@ -1,4 +1,4 @@
-// Package limiters has our limiter and those of other libraries behind one interface, so that they are
+// Package limiters has our limiter and other libraries behind one interface, so that they are
 // measured, and tested, on the same work: one limit for each key, and one request at a time.
 package limiters
 

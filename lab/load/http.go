@@ -21,7 +21,7 @@ func TokenRequest(address, client, secret, form string) []byte {
 		address, base64.StdEncoding.EncodeToString([]byte(client+":"+secret)), len(form), form)
 }
 
-// RefreshToken returns the refresh token in the body of an answer, which needs no escapes in a form; empty: there is none.
+// RefreshToken returns the refresh token in the body of an answer, or "". It needs no escapes in a form.
 func RefreshToken(body []byte) string {
 	_, rest, _ := bytes.Cut(body, []byte(`"refresh_token":"`))
 	token, _, ended := bytes.Cut(rest, []byte{'"'})

@@ -6,8 +6,8 @@
 //		load.Stream{Phases: load.Steady(1600, 5*time.Second), Connections: 32, Source: load.Repeat(request)})
 //
 // A stream has a number of connections. A request that is due is sent on an idle one or a new one; while all are busy,
-// it waits. With many connections and Patience, its callers are those of an overloaded server: all of the offered load
-// arrives at once, and who gets no answer in time hangs up.
+// it waits. With many connections and Patience, it stands for the callers of an overloaded server: all of the offered
+// load arrives at once, and callers without an answer in time hang up.
 //
 // One thread polls all connections. On a processor of its own it never sleeps, so it adds some microseconds and no
 // wake-ups. When another program uses that processor, requests are sent late and answers are read late. The gaps of a
@@ -35,7 +35,7 @@ type Call struct {
 
 // Source makes the requests of a stream. It is called by one goroutine.
 type Source interface {
-	// Next returns the next request. ok is false if there are no more.
+	// Next returns the next request. ok is false after the last one.
 	Next() (c Call, ok bool)
 	// Done is called with each answer. The body is valid until Done returns. Of a request without an answer the status is
 	// [HungUp] or [Closed].
@@ -114,7 +114,7 @@ type Gap struct{ From, To time.Duration }
 // Result is the outcome of a stream.
 type Result struct {
 	Began   time.Time
-	Records []Record // in the order in which they ended
+	Records []Record // in the order of their ends
 	Gaps    []Gap    // of a millisecond and more
 	Opened  int      // connections
 }

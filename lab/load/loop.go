@@ -39,7 +39,7 @@ type stream struct {
 	Stream
 	from   []netip.Addr
 	end    time.Duration // of its phases
-	over   bool          // its source has no more requests
+	over   bool          // its source has ended
 	open   int           // connections
 	idle   []*conn       // the one used last is last
 	result Result

@@ -1,4 +1,4 @@
-// Package page writes the sections of pages in docs/ that programs make. A section is what is between two markers:
+// Package page writes the sections of pages in docs/ that programs make. A section is the text between two markers:
 //
 //	<!-- begin NAME -->
 //	<!-- end NAME -->

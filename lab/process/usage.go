@@ -15,7 +15,7 @@ import (
 // errProc is returned for a text that is not what Linux has there.
 var errProc = errors.New("unexpected text in /proc")
 
-// Reader reads the processor time that a process has used by now.
+// Reader reads the processor time that a process has used so far.
 type Reader func() (time.Duration, error)
 
 // Threads returns the reader of a process that ends no thread. It counts in nanoseconds.
@@ -100,7 +100,7 @@ type Resident struct {
 	File      int64 // of Now, mapped from files
 }
 
-// Own is what does not come from files.
+// Own returns the memory that does not come from files.
 func (r Resident) Own() int64 { return r.Now - r.File }
 
 // Memory returns the resident memory of a process.

@@ -29,7 +29,7 @@ var build = sync.OnceValues(func() (b binaries, err error) {
 	return b, errors.Join(err, Build(ctx, "lab", "./cmd/peer", b.peer))
 })
 
-var built string // directory of the binaries; empty: there is none
+var built string // directory of the binaries, or empty
 
 // Main runs the tests of a package, and removes the binaries that they needed.
 func Main(m *testing.M) int {

@@ -107,7 +107,7 @@ func (r *Refreshes) Done(_ load.Call, status int, body []byte) {
 	r.Tokens = append(r.Tokens, token)
 }
 
-// Saturate sends requests of a source, so many at once, until it has no more or the time is over. The source notes its
+// Saturate sends requests of a source, so many at once, until the source or the time ends. The source notes its
 // failure. This program shares the processors with the server.
 func (s *Server) Saturate(ctx context.Context, atOnce int, d time.Duration, source load.Source, failure *error) (*load.Result, error) {
 	results, err := load.Run(ctx, load.Options{Address: s.Address, Core: -1},

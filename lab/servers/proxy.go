@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/store/mongo/wire"
 )
 
-// Traffic is what was sent to MongoDB and back.
+// Traffic counts the messages to MongoDB and back.
 type Traffic struct{ Commands, Updates, Sent, Received int64 } // the last two are bytes
 
 // Proxy relays the messages between servers and MongoDB, and counts them.
@@ -18,7 +18,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	traffic map[string]Traffic // by command and collection
-	asked   map[uint32]string  // commands without a reply, by request ID: that of a server in another process may be the same
+	asked   map[uint32]string  // commands without a reply, by request ID. Two server processes may use the same ID
 }
 
 // NewProxy starts a proxy before the MongoDB at the URI. It ends when it is closed and its connections have ended.
@@ -32,7 +32,7 @@ func NewProxy(ctx context.Context, uri string) (*Proxy, error) {
 	return p, nil
 }
 
-// Traffic returns what has passed by now, by command and collection, such as "find clients".
+// Traffic returns the traffic so far, by command and collection, such as "find clients".
 func (p *Proxy) Traffic() map[string]Traffic {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ type Server struct {
 	binary  string
 }
 
-// URL is that of the server.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return "http://" + s.Address }
 
 // Serve starts the server on the store and waits until it is ready. The core is that of [process.Start]. Flags may

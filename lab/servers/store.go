@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	bolt "go.etcd.io/bbolt"                        //nolint:depguard // counts what is in a file
+	bolt "go.etcd.io/bbolt"                        //nolint:depguard // counts the records of a file
 	"go.mongodb.org/mongo-driver/v2/mongo"         //nolint:depguard // drops databases
 	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
 

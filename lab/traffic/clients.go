@@ -28,7 +28,7 @@ func (c *Client) Registration() clientcfg.Client {
 	return r
 }
 
-// DemoClients returns the clients of the demonstration, whose limits are in
+// DemoClients returns the clients of the demonstration. Their limits are in
 // deploy/demo/oauth-server.yaml: 10 requests per second by default.
 func DemoClients() []Client {
 	return []Client{

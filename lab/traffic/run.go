@@ -25,8 +25,8 @@ type Options struct {
 	// Seed makes the traffic repeatable: with the same seed and clients, the same requests are sent at
 	// the same times after the start. 0 makes it random.
 	Seed uint64
-	// Progress is called every few seconds with the time since the start and what was answered by
-	// then. Nil: it is not.
+	// Progress is called every few seconds with the time since the start and the summary so
+	// far, unless it is nil.
 	Progress func(since time.Duration, s Summary)
 }
 

@@ -28,7 +28,7 @@ func (c *Client) users() []*user {
 	return all
 }
 
-// request is what is random about one request.
+// request holds the random choices of one request.
 type request struct {
 	user  *user // nil for client_credentials
 	wrong bool  // with a wrong secret

@@ -6,7 +6,7 @@
 //
 //	go -C lab run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
 //
-// The charts go to a new directory, whose name it prints, unless one is given.
+// The charts go to the given directory, or to a new one; the program prints its name.
 // MONGODB_TEST_URI is the URI of the MongoDB; the Makefile starts one if it is
 // not set. The commands go and prometheus are needed.
 package main
@@ -74,7 +74,7 @@ func run(ctx context.Context, length time.Duration, pictures string) (err error)
 		fmt.Printf("%v of %v: %d tokens, %d denied\n", since.Round(time.Second), length, s.Total("200"), s.Total("429"))
 	})
 	fmt.Print(summary)
-	// What is drawn is the rate over the time before each point.
+	// Each point is the rate over the time before it.
 	return errors.Join(check(ctx, d), draw(ctx, d, pictures, began.Add(rateOver), time.Now()))
 }
 

@@ -19,7 +19,7 @@ const (
 	seldom = 0.5
 )
 
-// limits are those of each client at the gateway: two tokens a second.
+// limits allow each client two tokens a second at the gateway.
 const limits = "log: { level: warn }\nrate_limit: { default: { client: [ { name: brief, requests: 20, window: 10s } ] } }\n"
 
 // clients returns one in a loop and five that behave well.

@@ -104,7 +104,7 @@ func imageOf(p program) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// settings are those of the Dockerfile.
+// settings returns the settings of the Dockerfile.
 func settings(p program) v1.Config {
 	return v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
@@ -159,8 +159,8 @@ func layerOf(files []file) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// certificates returns Mozilla's root certificates as PEM: those of the Dockerfile, from a module, so that
-// they do not depend on the machine.
+// certificates returns Mozilla's root certificates as PEM, as the Dockerfile does. They come from a
+// module, so they do not depend on the machine.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -122,7 +122,7 @@ func (m *measurement) send(ctx context.Context, mix mix, seed uint64, stream loa
 	return &sent{results[0], used}, source.lacked
 }
 
-// saturate sends a mix of which that many requests are always under way.
+// saturate sends a mix. That many requests are always under way.
 func (m *measurement) saturate(ctx context.Context, mix mix, atOnce int, lasts time.Duration) (*sent, error) {
 	m.settle()
 	return m.send(ctx, mix, 1, load.Stream{Phases: load.Steady(0, lasts), Closed: atOnce})

@@ -28,7 +28,7 @@ type cost struct {
 	n       int     // requests that were measured
 }
 
-// none is the control of a server whose control is off.
+// none is shown for the mode off.
 const none = "none"
 
 // The series of loads.
@@ -53,7 +53,7 @@ type row struct {
 	goodput float64
 	// useful is the processor time of those, by their costs, as a share of the time.
 	useful float64
-	// serverShare and hashingShare are the shares of the processor. others is that of other programs, near 0.
+	// serverShare, hashingShare and others, for other programs, are shares of the processor. others should be near 0.
 	serverShare, hashingShare, others float64
 	// Memory is resident, in bytes.
 	memoryBefore, memoryPeak int64

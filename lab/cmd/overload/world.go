@@ -61,7 +61,7 @@ overload: { mode: %q }
 // world is the server and those who ask it.
 type world struct {
 	dir              string // in memory, so that no disk is measured
-	serverCore, core int    // core is that of the generator
+	serverCore, core int    // core is for the generator
 	store            *servers.Store
 	server           *servers.Server
 

@@ -54,7 +54,7 @@ func serve(args []string) error {
 	return server.ListenAndServe()
 }
 
-// allocations says what has been allocated by now, under the names that Prometheus's client has for it.
+// allocations reports the allocations so far, under the names of Prometheus's client.
 func allocations(w http.ResponseWriter, _ *http.Request) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

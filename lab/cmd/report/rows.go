@@ -7,7 +7,7 @@ import (
 	"oauth-server/lab/page"
 )
 
-// rows are those of the table.
+// rows returns the rows of the table.
 func rows() (all []row) {
 	all = append(all, decisions()...)
 	all = append(all, memory()...)
@@ -18,7 +18,7 @@ func rows() (all []row) {
 	return append(all, database()...)
 }
 
-// named returns the benchmarks whose name the format makes of each label.
+// named returns a benchmark for each label, with the name that the format makes of it.
 func named(format string, labels ...string) (all []other) {
 	for _, label := range labels {
 		all = append(all, other{label: label, name: fmt.Sprintf(format, label)})

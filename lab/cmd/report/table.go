@@ -10,7 +10,7 @@ import (
 	"oauth-server/lab/page"
 )
 
-// row is one line of the table: a figure of ours beside that of others.
+// row is one line of the table: our figure beside the figures of others.
 type row struct {
 	about  string
 	unit   string // of the benchmarks' output
@@ -42,8 +42,8 @@ func parse(text string) *results {
 	return r
 }
 
-// latencies are units of which the least value is shown: whatever else uses the processor of the server or that of the
-// load generator makes them many times longer.
+// latencies are units that are shown by their least value: other programs on either processor make them many times
+// longer.
 var latencies = []string{"p50-µs", "p99-µs", "p999-µs", "good-p99-µs"}
 
 // value returns the value of a unit that stands for all runs: the median, or the least latency.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"          //nolint:depguard // counts what is in a database
+	"go.mongodb.org/mongo-driver/v2/bson"          //nolint:depguard // counts the documents of a database
 	"go.mongodb.org/mongo-driver/v2/mongo"         //nolint:depguard // the same
 	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
 

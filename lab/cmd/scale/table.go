@@ -36,7 +36,7 @@ func (f figures) table(label string, columns []column, rows []row) string {
 	return page.Markdown(heads, lines)
 }
 
-// rowsOf returns a row for each number, of values whose names begin with the format.
+// rowsOf returns a row for each number. The format makes the beginning of its names.
 func rowsOf(numbers []int, format string) (rows []row) {
 	for _, n := range numbers {
 		rows = append(rows, row{page.Number(float64(n)), fmt.Sprintf(format, n)})

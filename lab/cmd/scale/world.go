@@ -155,7 +155,7 @@ func endAll(all []*instance) error {
 	return errors.Join(errs...)
 }
 
-// peakOf returns the memory of the instance that had most. Its file pages are those at the peak.
+// peakOf returns the memory of the largest instance, with the file pages at its peak.
 func peakOf(all []*instance) (most process.Resident) {
 	for _, i := range all {
 		r, err := process.Memory(i.PID())

@@ -70,7 +70,7 @@ func startAttack(ctx context.Context, p plan) (*attack, error) {
 	return a, nil
 }
 
-// stop ends the attack and returns what came of its requests, by kind.
+// stop ends the attack and returns the outcomes of its requests, by kind.
 func (a *attack) stop() (traffic.Summary, error) {
 	if err := errors.Join(a.input.Close(), a.cmd.Wait()); err != nil {
 		return nil, fmt.Errorf("stop the attack: %w", err)

@@ -161,8 +161,8 @@ func (s *soak) register(ctx context.Context, where config.Store) (err error) {
 }
 
 // serverConfig returns the configuration of the server: the defaults, except that good clients
-// have limits that they stay below, and that the attackers' app has none, so that no limit on
-// token requests protects what is attacked.
+// stay below their limits, and that the attackers' app has no limit on token requests: it would
+// protect the code behind it.
 func serverConfig() string {
 	limit := fmt.Sprintf("[{ name: per-minute, requests: %d, window: 60s }]", goodRate*60*2+60)
 	var b strings.Builder

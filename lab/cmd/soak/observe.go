@@ -120,7 +120,7 @@ func readUsage(server, attackers int) (u usage, err error) {
 // cores are numbers of cores in use.
 type cores struct {
 	server, waited, attackers, self float64
-	others                          float64 // by what is neither the server nor the soak
+	others                          float64 // by other programs
 }
 
 // since returns the usage since another, as numbers of cores.

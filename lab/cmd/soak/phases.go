@@ -33,7 +33,7 @@ type phase struct {
 
 // phases divides the duration. The first phase measures the machine, the last one what stays
 // after the attacks. With only, the first phase and that of this name share the duration; nil if
-// there is none.
+// the name is unknown.
 func phases(duration time.Duration, only string) []phase {
 	part := duration / 40
 	all := []phase{{name: "no attack", length: 4 * part}}

@@ -105,7 +105,7 @@ func (s *soak) plans(ctx context.Context, all []phase) (plans []plan, err error)
 	return plans, nil
 }
 
-// families is the number of refresh families whose spent tokens are presented in one phase.
+// families is the number of sign-ins with spent refresh tokens in one phase.
 const families = 10
 
 // spent returns refresh tokens that have been used. Of each family there are two.
@@ -134,7 +134,7 @@ func (s *soak) token(ctx context.Context, id string, form url.Values) (load.Answ
 	return answer, err
 }
 
-// figures are what was observed in a phase.
+// figures holds the observations of a phase.
 type figures struct {
 	phase   phase
 	good    []measurement

@@ -21,7 +21,7 @@ type code struct{ code, verifier string }
 
 const codesPerSession = 100 // of 120 that a session may get
 
-// getCodes gets n codes as browsers do, each of which signs in.
+// getCodes gets n codes as browsers do. Each browser signs in.
 func (i *instance) getCodes(ctx context.Context, n int) (codes []code, err error) {
 	const browsers = 4
 	sessions := make(chan struct{}, (n+codesPerSession-1)/codesPerSession)

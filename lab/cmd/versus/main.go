@@ -57,7 +57,7 @@ type sizes struct {
 	slice          time.Duration
 	codes          int           // of a slice with 64 connections; with one, a tenth
 	clients        []int         // of the part start
-	followed       int           // clients of the part follow on MongoDB, where importing one takes 20 ms
+	followed       int           // clients of the part follow on MongoDB, where importing one takes some milliseconds
 	followedInFile int           // the same in a file
 	changes        int           // of the part changes
 	idle           time.Duration // of the part idle
@@ -84,7 +84,7 @@ type bench struct {
 	databases []*servers.Store
 }
 
-// side is one of the builds, with what was measured of it.
+// side is one of the builds, with its figures.
 type side struct {
 	*bench
 	name, binary, dir string
