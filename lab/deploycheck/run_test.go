@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func builtServer(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "deploycheck-*"); built.err == nil {
+		if built.dir, built.err = os.MkdirTemp("", "deploycheck-*"); built.err == nil { //nolint:usetesting // for all tests
 			built.binary, built.err = servers.BuildServer(t.Context(), built.dir)
 		}
 	})
