@@ -10,7 +10,7 @@ help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the server as bin/oauth-server
-	CGO_ENABLED=0 go build -trimpath -o bin/oauth-server ./cmd/oauth-server
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/oauth-server ./cmd/oauth-server
 
 # The same revision and the same Go give the same bytes, in any directory. A release knows its
 # revision, or is not built.

@@ -23,8 +23,8 @@ func heavyFile(t *testing.T, client string) (path string) {
 	path = storeFile(t)
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
 	check.OK(t, err)
-	for i := range 6 {
-		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 4<<20)))
+	for i := range 4 {
+		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 1<<20)))
 	}
 	check.OK(t, store.Close())
 	runOK(t, "", on(path, "client create "+client)...)
@@ -49,7 +49,7 @@ func awaitFile(t *testing.T, data, prefix string, ended chan error) {
 			return
 		case <-deadline:
 			t.Fatalf("there is no file %s beside the data file", prefix)
-		default:
+		case <-time.After(100 * time.Microsecond):
 		}
 	}
 }
