@@ -289,12 +289,10 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 		if window, err := time.ParseDuration(l.Window); err == nil {
 			l.Window = adminapi.ShowWindow(window)
 		}
-		l.Frames, l.Algorithm = unlessUsual(l.Frames, usual.Frames), unlessUsual(l.Algorithm, usual.Algorithm)
-		l.SoftRatio, l.OnOutage = unlessUsual(l.SoftRatio, usual.SoftRatio), unlessUsual(l.OnOutage, usual.OnOutage)
 		if wait, err := time.ParseDuration(l.LeaseWait); err == nil {
-			l.LeaseWait = unlessUsual(wait.String(), usual.LeaseWait)
+			l.LeaseWait = wait.String()
 		}
-		out = append(out, l)
+		out = append(out, withoutUsual(l, usual))
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
@@ -317,12 +315,4 @@ func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
 		ok = read()
 	}
 	return l, usual, ok
-}
-
-// unlessUsual returns the value, or the zero value if it equals the default.
-func unlessUsual[V comparable](value, usual V) (none V) {
-	if value == usual {
-		return none
-	}
-	return value
 }

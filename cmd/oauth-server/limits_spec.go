@@ -136,33 +136,49 @@ func showLimits(limits []adminapi.Limit) string {
 }
 
 func showLimit(l adminapi.Limit) string {
-	usual := usualLimit(l)
+	l = withoutUsual(l, usualLimit(l))
 	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
 	if !isUsualName(l.Name, l.Window) {
 		spec += ",name=" + l.Name
 	}
-	if l.Frames != 0 && l.Frames != usual.Frames {
+	if l.Frames != 0 {
 		spec += fmt.Sprintf(",frames=%d", l.Frames)
 	}
-	if l.Algorithm != "" && l.Algorithm != usual.Algorithm {
+	if l.Algorithm != "" {
 		spec += ",algorithm=" + l.Algorithm
 	}
-	if l.SoftRatio != 0 && l.SoftRatio != usual.SoftRatio {
+	if l.SoftRatio != 0 {
 		spec += fmt.Sprintf(",soft=%v", l.SoftRatio)
 	}
-	if l.OnOutage != "" && l.OnOutage != usual.OnOutage {
+	if l.OnOutage != "" {
 		spec += ",on_outage=" + l.OnOutage
 	}
 	if l.Strict {
 		spec += ",strict"
 	}
-	if l.LeaseWait != "" && l.LeaseWait != usual.LeaseWait {
+	if l.LeaseWait != "" {
 		spec += ",lease_wait=" + l.LeaseWait
 	}
 	if l.Grants != 0 {
 		spec += ",grants=" + strings.Join(l.Grants.Names(), "+")
 	}
 	return spec
+}
+
+// withoutUsual returns the limit without the optional fields that equal the defaults.
+func withoutUsual(l, usual adminapi.Limit) adminapi.Limit {
+	l.Frames, l.Algorithm = unlessUsual(l.Frames, usual.Frames), unlessUsual(l.Algorithm, usual.Algorithm)
+	l.SoftRatio, l.OnOutage = unlessUsual(l.SoftRatio, usual.SoftRatio), unlessUsual(l.OnOutage, usual.OnOutage)
+	l.LeaseWait = unlessUsual(l.LeaseWait, usual.LeaseWait)
+	return l
+}
+
+// unlessUsual returns the value, or the zero value if it equals the default.
+func unlessUsual[V comparable](value, usual V) (none V) {
+	if value == usual {
+		return none
+	}
+	return value
 }
 
 // usualLimit returns the defaults of a limit's optional fields. For a strict limit they depend on

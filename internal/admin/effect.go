@@ -193,10 +193,7 @@ func severity(ls *ratelimit.Limits, of ratelimit.Limit) (most int) {
 
 // equalLimits reports whether two lists deny the same requests while counts are shared.
 func equalLimits(a, b *ratelimit.Limits) bool {
-	return slices.EqualFunc(a.All(), b.All(), func(a, b ratelimit.Limit) bool {
-		a.OnOutage, a.LeaseWait = b.OnOutage, b.LeaseWait
-		return a == b
-	})
+	return slices.EqualFunc(a.All(), b.All(), ratelimit.Limit.DeniesAs)
 }
 
 // verdict is how many of a client's requests would have been denied.

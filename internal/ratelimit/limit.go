@@ -294,6 +294,14 @@ func (l *Limit) decode(b []byte) error {
 	return nil
 }
 
+// DeniesAs reports whether two limits deny the same requests while counts are shared. Fields that
+// do not matter for that, such as on_outage and lease_wait, are ignored, so what was recorded under
+// one limit holds for the other.
+func (l Limit) DeniesAs(o Limit) bool {
+	l.OnOutage, l.LeaseWait = o.OnOutage, o.LeaseWait
+	return l == o
+}
+
 // softAt returns the count at which warnings start, rounded up. The ratio is rounded to millionths
 // first, so that 0.7 of 10 is 7 and not 7.000000000000001.
 func (l *Limit) softAt() int64 {

@@ -28,7 +28,7 @@ func united[T any](a, b []T, limitOf func(*T) *ratelimit.Limit) (all []T, same b
 	rest := a
 	for i := range b {
 		l := limitOf(&b[i])
-		at := slices.IndexFunc(rest, func(t T) bool { return sameCount(*limitOf(&t), *l) })
+		at := slices.IndexFunc(rest, func(t T) bool { return limitOf(&t).DeniesAs(*l) })
 		switch {
 		case at >= 0:
 			all, rest = append(all, rest[:at+1]...), rest[at+1:]

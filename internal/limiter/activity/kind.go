@@ -47,13 +47,6 @@ func SameShape(a, b ratelimit.Limit) bool {
 	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm && a.Strict == b.Strict
 }
 
-// sameCount reports whether two limits deny the same requests while counts are shared. Counts are
-// kept if only on_outage or lease_wait changes.
-func sameCount(a, b ratelimit.Limit) bool {
-	a.OnOutage, a.LeaseWait = b.OnOutage, b.LeaseWait
-	return a == b
-}
-
 // Under reports whether k was counted under these limits, regardless of their on_outage and
 // lease_wait. A limit for certain grants is missing from k if there was no request of these grants.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
@@ -154,7 +147,7 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	i := 0
 	for _, st := range d.Limits() {
-		for ; i < len(k.limits) && !sameCount(k.limits[i].limit, st.Limit); i++ {
+		for ; i < len(k.limits) && !k.limits[i].limit.DeniesAs(st.Limit); i++ {
 			if !k.limits[i].ofOthers() {
 				return false
 			}

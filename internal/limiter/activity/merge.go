@@ -68,7 +68,7 @@ func (k KindReport) merged(o KindReport) KindReport {
 	}
 	for i := range m.Limits {
 		for _, p := range o.Limits {
-			if sameCount(m.Limits[i].Limit, p.Limit) {
+			if m.Limits[i].Limit.DeniesAs(p.Limit) {
 				m.Limits[i].Count = max(m.Limits[i].Count, p.Count)
 			}
 		}
