@@ -129,12 +129,14 @@ func (r *Result) Stalled(from, to time.Duration) (share float64) {
 	return share
 }
 
-// PerSecond returns how many requests ended in a second, until the last one did.
+// PerSecond returns how many requests ended in a second, from the first one that did to the last. So the time to connect
+// does not count.
 func (r *Result) PerSecond() float64 {
-	if len(r.Records) == 0 {
+	last := len(r.Records) - 1
+	if last < 1 {
 		return 0
 	}
-	return float64(len(r.Records)) / r.Records[len(r.Records)-1].Done.Seconds()
+	return float64(last) / (r.Records[last].Done - r.Records[0].Done).Seconds()
 }
 
 // Figures are the requests of a stream that were due in an interval.
