@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"oauth-server/lab/benchmark"
 	"oauth-server/lab/load"
 	"oauth-server/lab/servers"
 )
@@ -113,9 +113,7 @@ func saturate(b *testing.B, s *servers.Server, ask func(int) []byte) (rate float
 		all[i] = saturateOnce(b, s, ask)
 	}
 	median := func(of func(c cost) float64) float64 {
-		values := []float64{of(all[0]), of(all[1]), of(all[2])}
-		slices.Sort(values)
-		return values[1]
+		return benchmark.Median([]float64{of(all[0]), of(all[1]), of(all[2])})
 	}
 	rate = median(func(c cost) float64 { return c.rate })
 	b.ReportMetric(rate, "req/s")

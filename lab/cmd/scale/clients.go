@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/lab/benchmark"
 	"oauth-server/lab/servers"
 )
 
@@ -67,29 +68,45 @@ func (w *world) measureStart(ctx context.Context, s *servers.Store, name string)
 // pollEvery is how often an instance is asked for what it does not have yet.
 const pollEvery = 25 * time.Millisecond
 
-// measureRegistrations registers clients, one after the other: first some that all instances are asked for
-// until they have them, then some that none is asked for, for the processor time.
+// measureRegistrations registers clients: first some that all instances are asked for until they have them, then some
+// that none is asked for, for the processor time.
 func (w *world) measureRegistrations(ctx context.Context, s *servers.Store, all []*instance, idle float64, name string) error {
-	var took []float64
-	for i := range w.sizes.registrations {
-		id := fmt.Sprint("polled-", i)
-		if err := s.CreateClient(ctx, id); err != nil {
+	polled := func(n int) string { return fmt.Sprint("polled-", n) }
+	err := w.measureUsable(ctx, all, name,
+		func(n int) error { return s.CreateClient(ctx, polled(n)) },
+		func(i *instance, n int) (bool, error) {
+			a, err := i.Post(ctx, "/token", polled(n), servers.Own())
+			return a.Status == http.StatusOK, err
+		})
+	if err != nil {
+		return err
+	}
+	return w.measureQuiet(ctx, all, idle, name, func(n int) error { return s.CreateClient(ctx, fmt.Sprint("quiet-", n)) })
+}
+
+// measureUsable makes changes, one after the other, and asks all instances for each until it is in force.
+func (w *world) measureUsable(ctx context.Context, all []*instance, name string,
+	change func(n int) error, inForce func(i *instance, n int) (bool, error),
+) error {
+	var answered, took []float64
+	for n := range w.sizes.registrations {
+		began := time.Now()
+		if err := change(n); err != nil {
 			return err
 		}
-		registered := time.Now()
+		changed := time.Now()
+		answered = append(answered, changed.Sub(began).Seconds())
 		err := onAll(all, func(i *instance) error {
-			return servers.Until(ctx, pollEvery, func() (bool, error) {
-				a, err := i.Post(ctx, "/token", id, servers.Own())
-				return a.Status == http.StatusOK, err
-			})
+			return servers.Until(ctx, pollEvery, func() (bool, error) { return inForce(i, n) })
 		})
 		if err != nil {
 			return err
 		}
-		took = append(took, time.Since(registered).Seconds())
+		took = append(took, time.Since(changed).Seconds())
 	}
+	w.figures[name+"answered"] = benchmark.Median(answered)
 	w.setUsable(name, took)
-	return w.measureQuiet(ctx, all, idle, name, func(i int) error { return s.CreateClient(ctx, fmt.Sprint("quiet-", i)) })
+	return nil
 }
 
 // setUsable sets how soon changes could be used, in seconds.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/lab/servers"
@@ -53,33 +51,20 @@ func (i *instance) inForce(ctx context.Context, id string, requests int) (bool, 
 	return strings.Contains(a.Header.Get(names.Policy), fmt.Sprintf(";%s=%d;", names.Quota, requests)), err
 }
 
-// measureChanges changes policies one after another. For the first ones it polls all instances until
-// they apply the change. For the others it polls no instance, and measures the processor time and the
-// bytes written.
+// measureChanges changes policies. For the first ones it asks all instances until they apply the change. For the others
+// it asks no instance, and measures the processor time and the bytes written.
 func (w *world) measureChanges(ctx context.Context, all []*instance, polled string, others int, idle float64, name string) error {
 	t, err := all[0].Token(ctx, operator, servers.Own())
 	if err != nil {
 		return err
 	}
-	var answered, took []float64
-	for i := range w.sizes.registrations {
-		requests := 1_000_000 + i // which no poll reaches
-		began := time.Now()
-		if err := all[0].put(ctx, t.AccessToken, polled, "client", requests); err != nil {
-			return err
-		}
-		changed := time.Now()
-		answered = append(answered, changed.Sub(began).Seconds())
-		if err := onAll(all, func(i *instance) error {
-			return servers.Until(ctx, pollEvery, func() (bool, error) { return i.inForce(ctx, polled, requests) })
-		}); err != nil {
-			return err
-		}
-		took = append(took, time.Since(changed).Seconds())
+	const base = 1_000_000 // requests, which no poll reaches
+	err = w.measureUsable(ctx, all, name,
+		func(n int) error { return all[0].put(ctx, t.AccessToken, polled, "client", base+n) },
+		func(i *instance, n int) (bool, error) { return i.inForce(ctx, polled, base+n) })
+	if err != nil {
+		return err
 	}
-	slices.Sort(answered)
-	w.figures[name+"answered"] = answered[len(answered)/2]
-	w.setUsable(name, took)
 	const handedOver = "wchar" // bytes that were handed to write calls, of files and of sockets
 	before, err := written(all[0].PID(), handedOver)
 	if err != nil {
