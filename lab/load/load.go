@@ -147,7 +147,7 @@ type Figures struct {
 	OK []time.Duration
 	// Statuses counts outcomes.
 	Statuses map[int]int
-	// Rate is how many answers came in a second of the interval.
+	// Rate is how many answers came in a second of the interval, of all requests.
 	Rate float64
 	// Stalled is the share of the interval during which the generator did not run. Latencies have that in them.
 	Stalled float64
@@ -155,6 +155,11 @@ type Figures struct {
 
 // Between returns the figures of [from, to).
 func (r *Result) Between(from, to time.Duration) Figures {
+	return r.Where(from, to, func(*Record) bool { return true })
+}
+
+// Where returns the figures of the requests in [from, to) that count.
+func (r *Result) Where(from, to time.Duration, counts func(one *Record) bool) Figures {
 	f := Figures{Statuses: map[int]int{}, Stalled: r.Stalled(from, to)}
 	answered := 0
 	for i := range r.Records {
@@ -162,7 +167,7 @@ func (r *Result) Between(from, to time.Duration) Figures {
 		if one.Status > 0 && one.Done >= from && one.Done < to {
 			answered++
 		}
-		if one.Due < from || one.Due >= to {
+		if one.Due < from || one.Due >= to || !counts(one) {
 			continue
 		}
 		f.Took = append(f.Took, one.Took())

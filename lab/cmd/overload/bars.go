@@ -58,7 +58,7 @@ func (r *report) bars(control string) (all []bar) {
 			percent(most.tokens.success()) + " %", most.tokens.success() >= tokensBar,
 		})
 	}
-	slowdown := most.tokens.p99 / half.tokens.p99
+	slowdown := most.tokens.p(99) / half.tokens.p(99)
 	all = append(all,
 		bar{"their p99" + at, fmt.Sprintf("≤ %d × that at %s × capacity", slowdownBar, page.Number(half.load)), page.Number(slowdown) + " ×", slowdown <= slowdownBar},
 		bar{"goodput" + at, fmt.Sprintf("≥ %v × capacity", goodputBar), page.Number(most.goodput/r.capacity) + " ×", most.goodput >= goodputBar*r.capacity},
@@ -84,7 +84,7 @@ func (r *report) ownWork(row *row) (work float64) {
 	for _, c := range r.costs {
 		if c.class == refresh || c.class == code {
 			f := row.classes[c.class]
-			work += float64(f.due+f.late) / row.seconds * c.server / 1e6
+			work += float64(f.due()+f.late) / row.seconds * c.server / 1e6
 		}
 	}
 	return work

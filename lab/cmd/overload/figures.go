@@ -1,34 +1,32 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"oauth-server/lab/load"
 )
 
-// figures counts the outcomes of requests that were due in an interval.
+// figures are the outcomes of requests that were due in an interval. OK is the answer that their callers want.
 type figures struct {
-	due     int // requests
-	ok      int // the answer that the caller wanted
-	refused int // 503
-	limited int // 429
-	hungUp  int // no answer before the callers hung up
-	other   int // other answers, and connections that the server closed
-	// p50 and p99 are latencies of the ok requests, in milliseconds.
-	p50, p99 float64
+	load.Figures
 	// late counts requests left out of all other figures, because the generator did not run when they
 	// were due or when their answer came.
 	late int
 }
 
+// due returns the number of requests.
+func (f figures) due() int { return len(f.Took) }
+
 // success is the share of requests that are ok.
-func (f figures) success() float64 {
-	if f.due == 0 {
-		return math.NaN()
-	}
-	return float64(f.ok) / float64(f.due)
+func (f figures) success() float64 { return share(len(f.OK), f.due()) }
+
+// share returns a part of some requests; NaN of none.
+func share(n, of int) float64 { return float64(n) / float64(of) }
+
+// p returns a percentile of the latencies of ok requests, in milliseconds.
+func (f figures) p(percent float64) float64 {
+	return float64(load.Percentile(f.OK, percent).Microseconds()) / 1000
 }
 
 // lateGap is the shortest generator gap that makes [figure] leave out requests.
@@ -62,40 +60,21 @@ func (l lateness) in(r *load.Record) bool {
 	return within(r.Due, 0) || within(r.Done, reading)
 }
 
-// figure counts the requests of the given classes that were due in [from, to).
+// figure returns the figures of the given classes in [from, to).
 func figure(result *load.Result, from, to time.Duration, of ...class) (f figures) {
 	late := newLateness(result.Gaps)
-	var took []time.Duration
-	for i := range result.Records {
-		r := &result.Records[i]
-		if r.Due < from || r.Due >= to || !slices.Contains(of, class(r.Class)) {
-			continue
+	f.Figures = result.Where(from, to, func(r *load.Record) bool {
+		if !slices.Contains(of, class(r.Class)) {
+			return false
 		}
 		if late.in(r) {
 			f.late++
-			continue
+			return false
 		}
-		f.due++
-		switch {
-		case r.Status == class(r.Class).wanted():
-			f.ok++
-			took = append(took, r.Took())
-		case r.Status == 503:
-			f.refused++
-		case r.Status == 429:
-			f.limited++
-		case r.Status == load.HungUp:
-			f.hungUp++
-		default:
-			f.other++
-		}
-	}
-	slices.Sort(took)
-	f.p50, f.p99 = milliseconds(load.Percentile(took, 50)), milliseconds(load.Percentile(took, 99))
+		return true
+	})
 	return f
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // recovered returns how long after the end of an overload it took until 99 % of the requests that were due from then on were
 // OK within bound. ok is false if that was not so of the requests of the last second either.

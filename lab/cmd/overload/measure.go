@@ -301,7 +301,7 @@ func (m *measurement) row(ctx context.Context, r row, after time.Duration) error
 		}
 		stalled := s.Stalled(m.warm, m.warm+m.lasts)
 		note("%s, %s, %.1f × capacity, %.0f/s: %.1f %% of refreshes and codes, p99 %.1f ms, goodput %.0f/s, other programs %.0f %%, stalled %.1f %%",
-			r.series, r.control, r.load, r.offered, 100*r.tokens.success(), r.tokens.p99, r.goodput, 100*r.others, 100*stalled)
+			r.series, r.control, r.load, r.offered, 100*r.tokens.success(), r.tokens.p(99), r.goodput, 100*r.others, 100*stalled)
 		return measured{r, s}, r.others + stalled, nil
 	})
 	if err != nil {
@@ -312,7 +312,7 @@ func (m *measurement) row(ctx context.Context, r row, after time.Duration) error
 		m.half = found.tokens
 	}
 	if after > 0 {
-		bound := time.Duration(2 * m.half.p99 * float64(time.Millisecond))
+		bound := time.Duration(2 * m.half.p(99) * float64(time.Millisecond))
 		end := m.warm + m.lasts
 		took, ok := recovered(found.sent.Result, end, end+after, bound, refresh, code)
 		m.report.recoveries = append(m.report.recoveries, recovery{r.control, r.load, took.Seconds(), ok})
@@ -351,12 +351,12 @@ func (m *measurement) fill(r *row, s *sent) {
 	r.goodput, r.useful = 0, 0
 	for _, c := range []class{refresh, code, clientOnly, signIn, greedyOne} {
 		f := figure(s.Result, from, to, c)
-		if f.due+f.late == 0 {
+		if f.due()+f.late == 0 {
 			continue
 		}
 		r.classes[c] = f
 		// Assume the same success rate for the requests that were left out.
-		ok := f.success() * float64(f.due+f.late) / r.seconds
+		ok := f.success() * float64(f.due()+f.late) / r.seconds
 		if c != greedyOne && !math.IsNaN(ok) {
 			r.goodput += ok
 			r.useful += ok * m.report.costOf(c) / 1e6

@@ -28,7 +28,7 @@ func TestShort(t *testing.T) {
 			t.Errorf("there is no row of series %s", series)
 			continue
 		}
-		if r := r.rows[i]; r.all.due+r.all.late == 0 || r.goodput < 0 || r.memoryPeak == 0 {
+		if r := r.rows[i]; r.all.due()+r.all.late == 0 || r.goodput < 0 || r.memoryPeak == 0 {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/lab/load"
 	"oauth-server/lab/page"
 )
 
@@ -99,9 +100,6 @@ func (r *report) costTable() string {
 	return page.Markdown([]string{"class", "server", "hashing processes", "requests"}, rows)
 }
 
-// share of the requests of a row.
-func share(n, of int) float64 { return float64(n) / float64(of) }
-
 func (r *report) loadTable(series string) string {
 	const mega = 1 << 20
 	capacity := r.capacity
@@ -117,8 +115,8 @@ func (r *report) loadTable(series string) string {
 		if series == mixSeries {
 			cells = append(cells, percent(row.success(signIn)))
 		}
-		cells = append(cells, percent(share(row.all.refused, row.all.due)), percent(share(row.all.hungUp, row.all.due)),
-			page.Number(row.tokens.p50), page.Number(row.tokens.p99), page.Number(row.goodput/capacity), percent(row.useful),
+		cells = append(cells, percent(share(row.all.Statuses[503], row.all.due())), percent(share(row.all.Statuses[load.HungUp], row.all.due())),
+			page.Number(row.tokens.p(50)), page.Number(row.tokens.p(99)), page.Number(row.goodput/capacity), percent(row.useful),
 			percent(row.serverShare)+" + "+percent(row.hashingShare),
 			fmt.Sprintf("%d, %d", row.memoryBefore/mega, row.memoryPeak/mega), percent(row.others))
 		rows = append(rows, cells)
@@ -166,11 +164,11 @@ func (r *report) greedyTable() string {
 		who, denied := "without", "–"
 		if row.greedy {
 			f := row.classes[greedyOne]
-			who, denied = "with", percent(share(f.limited+f.refused, f.due))
+			who, denied = "with", percent(share(f.Statuses[429]+f.Statuses[503], f.due()))
 		}
 		rows = append(rows, []string{
-			row.control, page.Number(row.load), who, percent(row.tokens.success()), page.Number(row.tokens.p50), page.Number(row.tokens.p99),
-			percent(row.success(clientOnly)), page.Number(row.classes[clientOnly].p99), percent(row.success(signIn)), denied,
+			row.control, page.Number(row.load), who, percent(row.tokens.success()), page.Number(row.tokens.p(50)), page.Number(row.tokens.p(99)),
+			percent(row.success(clientOnly)), page.Number(row.classes[clientOnly].p(99)), percent(row.success(signIn)), denied,
 		})
 	}
 	return page.Markdown([]string{
