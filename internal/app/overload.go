@@ -51,9 +51,9 @@ func (o *overloadControl) refused(ctx context.Context, dryRun bool) {
 }
 
 // storeQueueMetrics returns the state of the store queue for metrics.
-func (o *overloadControl) storeQueueMetrics() metrics.StoreLane {
+func (o *overloadControl) storeQueueMetrics() metrics.StoreQueue {
 	st := o.storeQueue.Stats()
-	return metrics.StoreLane{
+	return metrics.StoreQueue{
 		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued, Requests: st.Calls,
 	}
 }

@@ -242,7 +242,7 @@ func (t *telemetry) watch(l *limiting) {
 		}
 	})
 	t.WatchOverload(l.base.overload.shedder.Stats)
-	t.WatchStoreLane(l.base.overload.storeQueueMetrics)
+	t.WatchStoreQueue(l.base.overload.storeQueueMetrics)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
 	t.WatchClock(func() (wall, store time.Duration) {

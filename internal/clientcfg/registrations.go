@@ -14,7 +14,7 @@ import (
 // UsesTable holds when secrets were last used, by the digest of the secret.
 var UsesTable = store.Table{Name: "secret_uses"}
 
-// Registrations stores the clients. It implements [Store], [Registry] and [SecretUses], and is safe
+// Registrations stores the clients. It implements [Store], [RegistrationStore] and [SecretUses], and is safe
 // for concurrent use.
 type Registrations struct {
 	follower *store.Follower
@@ -83,7 +83,7 @@ func (s *Registrations) stored(ctx context.Context, id string) (Client, error) {
 	return Client{}, err
 }
 
-// CreateClient implements [Registry].
+// CreateClient implements [RegistrationStore].
 func (s *Registrations) CreateClient(ctx context.Context, c Client, e Event) error {
 	c.Version = 1
 	return s.change(ctx, c.ID, e, func() (before Client, after *Client, err error) {
@@ -97,7 +97,7 @@ func (s *Registrations) CreateClient(ctx context.Context, c Client, e Event) err
 	})
 }
 
-// UpdateClient implements [Registry].
+// UpdateClient implements [RegistrationStore].
 func (s *Registrations) UpdateClient(ctx context.Context, c Client, e Event) error {
 	next := c
 	next.Version++
@@ -107,7 +107,7 @@ func (s *Registrations) UpdateClient(ctx context.Context, c Client, e Event) err
 	})
 }
 
-// DeleteClient implements [Registry].
+// DeleteClient implements [RegistrationStore].
 func (s *Registrations) DeleteClient(ctx context.Context, id string, e Event) error {
 	return s.change(ctx, id, e, func() (before Client, _ *Client, err error) {
 		before, err = s.stored(ctx, id)
@@ -118,7 +118,7 @@ func (s *Registrations) DeleteClient(ctx context.Context, id string, e Event) er
 	})
 }
 
-// DeleteUnchanged implements [Registry].
+// DeleteUnchanged implements [RegistrationStore].
 func (s *Registrations) DeleteUnchanged(ctx context.Context, c Client, e Event) error {
 	return s.change(ctx, c.ID, e, func() (before Client, _ *Client, err error) {
 		before, err = s.unchanged(ctx, &c)

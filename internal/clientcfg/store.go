@@ -40,10 +40,10 @@ type Record struct {
 	Err    error  // wraps ErrUnreadableClient
 }
 
-// Registry changes the registrations. Each change is made if and only if its event is in the audit
+// RegistrationStore changes the registrations. Each change is made if and only if its event is in the audit
 // trail. An unreadable client exists: its ID is taken, and it can be deleted. [Registrations]
 // implements it.
-type Registry interface {
+type RegistrationStore interface {
 	// CreateClient adds c with Version 1. It returns ErrExists if the ID is taken.
 	CreateClient(ctx context.Context, c Client, e Event) error
 	// UpdateClient replaces the client with that ID if its stored Version is still c.Version, and

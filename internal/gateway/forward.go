@@ -177,7 +177,7 @@ func (x *tokenCall) settle(ctx context.Context, read []byte) {
 		x.result.outcome = Failed
 		return
 	}
-	if x.turn == nil {
+	if x.reservation == nil {
 		return
 	}
 	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if counting fails

@@ -23,12 +23,12 @@ const failuresLoggedEvery = time.Minute
 
 // introspections looks up the users of tokens, after the client has its answer.
 type introspections struct {
-	client Introspection
-	room   chan struct{}   // a slot for each request that is queued or running
-	turns  chan struct{}   // a slot for each request that is running
-	life   context.Context // the context of all requests
-	end    context.CancelFunc
-	all    sync.WaitGroup
+	client  Introspection
+	room    chan struct{}   // a slot for each request that is queued or running
+	running chan struct{}   // a slot for each request that is running
+	life    context.Context // the context of all requests
+	end     context.CancelFunc
+	all     sync.WaitGroup
 
 	mu      sync.Mutex
 	stopped bool // no new requests are accepted
@@ -38,7 +38,7 @@ type introspections struct {
 
 func newIntrospections(client Introspection) *introspections {
 	q := &introspections{
-		client: client, room: make(chan struct{}, introspectedAtOnce+introspectionsWaiting), turns: make(chan struct{}, introspectedAtOnce),
+		client: client, room: make(chan struct{}, introspectedAtOnce+introspectionsWaiting), running: make(chan struct{}, introspectedAtOnce),
 	}
 	q.life, q.end = context.WithCancel(context.Background())
 	return q
@@ -48,7 +48,7 @@ func newIntrospections(client Introspection) *introspections {
 // it did. If so, the request is settled when the endpoint has answered. It starts no lookup if the
 // user does not matter, or if too many lookups are queued.
 func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
-	q, outcome := g.asking, i.turn.Outcome
+	q, outcome := g.asking, i.reservation.Outcome
 	if q == nil || !i.hasUser || outcome == ratelimit.Passed || outcome == ratelimit.Trusted {
 		return false
 	}
@@ -77,8 +77,8 @@ func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
 func (g *Gateway) ask(ctx context.Context, token string) (user string, reason subject.Reason) {
 	q := g.asking
 	select {
-	case q.turns <- struct{}{}:
-		defer func() { <-q.turns }()
+	case q.running <- struct{}{}:
+		defer func() { <-q.running }()
 	case <-ctx.Done():
 		return "", subject.IntrospectionFailed
 	}

@@ -12,11 +12,11 @@ import (
 // issued is a request that got a token. It is settled once. Unlike its [tokenCall], it may outlive
 // the answer.
 type issued struct {
-	g       *Gateway
-	said    tokenrequest.Request
-	turn    *limiter.Reservation
-	claims  subject.Claims
-	hasUser bool
+	g           *Gateway
+	said        tokenrequest.Request
+	reservation *limiter.Reservation
+	claims      subject.Claims
+	hasUser     bool
 	// followed is set if the user was known before the answer.
 	followed bool
 	// recalled is set if the answer shows no user and the user comes from the request.
@@ -34,7 +34,7 @@ func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision,
 	if i.hasUser && user == "" {
 		g.counts.unknown[i.claims.Reason].Add(1)
 	}
-	if d, late = g.o.Limiter.Settle(ctx, i.turn, user); late {
+	if d, late = g.o.Limiter.Settle(ctx, i.reservation, user); late {
 		g.counts.late.Add(1)
 	}
 	if user == "" && i.byName != "" {

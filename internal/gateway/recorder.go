@@ -33,7 +33,7 @@ func (a *answer) WriteHeader(status int) {
 	a.status, a.x.result.status = status, status
 	if success(status) {
 		a.x.result.outcome = Issued
-		a.withheld = a.x.turn != nil
+		a.withheld = a.x.reservation != nil
 	}
 	if a.withheld && !a.readable() {
 		a.withheld = false

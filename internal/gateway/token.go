@@ -28,18 +28,18 @@ const bodyTimeout = 15 * time.Second
 
 // tokenCall is one token request on its way to the upstream and back.
 type tokenCall struct {
-	g       *Gateway
-	said    tokenrequest.Request
-	by      *limiter.Credentials // nil: the request names no client
-	user    string               // the user of the reservation; empty: unknown or no user
-	led     bool                 // the username as sent, or the refresh token, led to that user
-	named   string               // the user from SetUser
-	page    bool                 // a browser sent it for a page of another site
-	from    place
-	turn    *limiter.Reservation // nil: the limits were not checked
-	settled bool                 // settled or canceled
-	result  result
-	out     *observed
+	g           *Gateway
+	said        tokenrequest.Request
+	by          *limiter.Credentials // nil: the request names no client
+	user        string               // the user of the reservation; empty: unknown or no user
+	led         bool                 // the username as sent, or the refresh token, led to that user
+	named       string               // the user from SetUser
+	page        bool                 // a browser sent it for a page of another site
+	from        place
+	reservation *limiter.Reservation // nil: the limits were not checked
+	settled     bool                 // settled or canceled
+	result      result
+	out         *observed
 }
 
 type tokenCallKey struct{}
@@ -141,15 +141,15 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return errUnderWay
 	}
 	r := x.request(ctx, now)
-	turn := g.o.Limiter.Reserve(ctx, r)
-	if turn.Crowded() {
+	reservation := g.o.Limiter.Reserve(ctx, r)
+	if reservation.Crowded() {
 		return errUnderWay
 	}
-	x.turn, x.user = &turn, r.Key.Username
-	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, turn.Decision
-	if turn.Rejected() {
+	x.reservation, x.user = &reservation, r.Key.Username
+	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, reservation.Decision
+	if reservation.Rejected() {
 		x.settled = true
-		_, err := oautherr.Of(r.Key, &turn.Decision)
+		_, err := oautherr.Of(r.Key, &reservation.Decision)
 		return err
 	}
 	return nil
@@ -226,12 +226,12 @@ func SetUser(ctx context.Context, user string) {
 // decision. body is nil if it is unreadable.
 func (x *tokenCall) count(ctx context.Context, body []byte) {
 	g := x.g
-	i := &issued{g: g, said: x.said, turn: x.turn, claims: g.reader.Read(body), followed: x.user != ""}
+	i := &issued{g: g, said: x.said, reservation: x.reservation, claims: g.reader.Read(body), followed: x.user != ""}
 	user := x.proven(i)
 	x.settled = true
 	g.underWay.proven(&x.from)
-	g.o.Limiter.Prove(ctx, x.turn)
-	d := x.turn.Decision
+	g.o.Limiter.Prove(ctx, x.reservation)
+	d := x.reservation.Decision
 	if user != "" || !g.introspect(ctx, i, body) {
 		d, x.result.late = i.settle(ctx, user)
 	}
@@ -262,13 +262,13 @@ func (x *tokenCall) proven(i *issued) string {
 // It is called before the answer is written, so a client that does not read its answer takes no
 // slot, and a client that does read it can send its next request. Further calls do nothing.
 func (x *tokenCall) letGo(ctx context.Context) {
-	if x.turn != nil && !x.settled {
+	if x.reservation != nil && !x.settled {
 		x.settled = true
 		_ = x.g.guarded(ctx, func(context.Context) error { // the client gets its answer even if this fails
 			if x.answered() {
-				x.g.o.Limiter.Refuse(x.turn, x.result.wrongSecret)
+				x.g.o.Limiter.Refuse(x.reservation, x.result.wrongSecret)
 			} else {
-				x.g.o.Limiter.Cancel(x.turn)
+				x.g.o.Limiter.Cancel(x.reservation)
 			}
 			return nil
 		})
@@ -280,7 +280,7 @@ func (x *tokenCall) letGo(ctx context.Context) {
 
 // end calls letGo in case it was not called before, counts the request, and logs it.
 func (x *tokenCall) end(r *http.Request) {
-	if x.turn != nil && !x.settled && x.result.outcome == Issued {
+	if x.reservation != nil && !x.settled && x.result.outcome == Issued {
 		x.result.outcome = Failed // the answer broke off before anything was written
 	}
 	x.letGo(r.Context())

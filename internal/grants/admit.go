@@ -11,17 +11,17 @@ import (
 
 // admit asks the limiter for one token. The client has authenticated and the user is known, so no
 // one else can use their key. Over the limit, the request may be queued, or the client may get its
-// last token again, which is then in x.reuse. The caller calls endTurn.
+// last token again, which is then in x.reuse. The caller calls endReuse.
 func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (oautherr.RateLimit, error) {
 	if s.limiter == nil {
 		return oautherr.RateLimit{}, nil
 	}
-	turn := s.limiter.Admit(ctx, s.judged(x))
-	fields, err := oautherr.Of(x.quota(), &turn.Decision)
-	if err != nil || turn.Waited == 0 {
+	admission := s.limiter.Admit(ctx, s.judged(x))
+	fields, err := oautherr.Of(x.quota(), &admission.Decision)
+	if err != nil || admission.Waited == 0 {
 		return fields, err
 	}
-	return fields, s.lookAgain(ctx, x, req, &turn)
+	return fields, s.lookAgain(ctx, x, req, &admission)
 }
 
 // deniedAlready denies a request that is banned or over quota before its password is hashed. The

@@ -78,7 +78,7 @@ type reusing struct {
 }
 
 // Begin registers the request for over_limit: reuse, if the client's policy has it. The caller
-// always calls endTurn afterwards, whatever the outcome.
+// always calls endReuse afterwards, whatever the outcome.
 func (s reusing) Begin(e *ratelimit.Effective) {
 	x := s.x
 	if x.grant != clientcfg.ClientCredentials || !e.Reuses() {
@@ -90,8 +90,8 @@ func (s reusing) Begin(e *ratelimit.Effective) {
 	in.underWayFor(id).begin(x.reuse)
 }
 
-// endTurn releases the requests that wait for the token of this request.
-func (x *issuance) endTurn() {
+// endReuse releases the requests that wait for the token of this request.
+func (x *issuance) endReuse() {
 	if r := x.reuse; r != nil {
 		r.in.underWayFor(r.id).end(r)
 	}

@@ -102,10 +102,10 @@ type Users interface {
 // writer was faster. It MUST NOT modify the repository of users.
 type UserEdit func(u *User) (clientcfg.Event, error)
 
-// UserRegistry adds, lists, changes and removes users. Each change is stored together with its
+// UserStore adds, lists, changes and removes users. Each change is stored together with its
 // event. An unreadable user exists: the name is taken, and the user can be deleted.
 // [UserRepository] implements it.
-type UserRegistry interface {
+type UserStore interface {
 	Users
 	// CreateUser adds a user. Errors: ErrExists.
 	CreateUser(ctx context.Context, u User, e clientcfg.Event) error

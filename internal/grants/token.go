@@ -38,7 +38,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 		return TokenResponse{}, err
 	}
 	x.credential = used
-	defer x.endTurn()
+	defer x.endReuse()
 	fields, err := s.admit(ctx, x, req)
 	switch {
 	case err != nil:

@@ -15,7 +15,7 @@ import (
 // UsersTable holds users by username. Only [store.Backend.Append] writes it.
 var UsersTable = store.Table{Name: "users"}
 
-// UserRepository stores users. It implements [Users] and [UserRegistry], and is safe for concurrent
+// UserRepository stores users. It implements [Users] and [UserStore], and is safe for concurrent
 // use.
 type UserRepository struct {
 	follower *store.Follower
@@ -86,7 +86,7 @@ func (r *UserRepository) User(ctx context.Context, name string) (User, error) {
 	return userOf(ctx, &r.users, name)
 }
 
-// UsersAfter implements [UserRegistry].
+// UsersAfter implements [UserStore].
 func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
 	all := r.users
 	all.Skipped = func(_, name string, err error) {
@@ -99,7 +99,7 @@ func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int
 	return list, err
 }
 
-// CreateUser implements [UserRegistry].
+// CreateUser implements [UserStore].
 func (r *UserRepository) CreateUser(ctx context.Context, u User, e clientcfg.Event) error {
 	return r.change(ctx, u.Name, func(_ User, err error) (*User, clientcfg.Event, error) {
 		switch {
@@ -133,7 +133,7 @@ func (r *UserRepository) ChangeUser(ctx context.Context, name string, edit UserE
 	return err
 }
 
-// DeleteUser implements [UserRegistry].
+// DeleteUser implements [UserStore].
 func (r *UserRepository) DeleteUser(ctx context.Context, name string, judge UserEdit) error {
 	return r.change(ctx, name, func(stored User, err error) (_ *User, e clientcfg.Event, _ error) {
 		u := &stored

@@ -9,7 +9,7 @@ import (
 
 // lookAgain checks the grant again after the request was queued, because the client, the user or
 // the tokens may have been revoked in between, and the lifetimes of new tokens start now. If the
-// check fails, the next queued request gets the turn.
+// check fails, the next queued request is admitted.
 func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *limiter.Admission) error {
 	quota := x.quota()
 	err := s.renew(ctx, x, req)

@@ -35,7 +35,7 @@ func (l *Limiter) tryCandidate(ctx context.Context, now time.Time, policies Poli
 		t.Outcome = ratelimit.WouldBan
 		return t
 	}
-	d := l.candidateTurn(ctx, now, r, k, tried)
+	d := l.candidateDecision(ctx, now, r, k, tried)
 	if r.Reuse != nil && r.Reuse.Tried(tried, &trial, d.Outcome == ratelimit.WouldDeny) {
 		d.Outcome = ratelimit.WouldReuse
 	}
@@ -48,9 +48,9 @@ func (l *Limiter) tryCandidate(ctx context.Context, now time.Time, policies Poli
 	return t
 }
 
-// candidateTurn returns the decision of the candidate's limits. Over them, the request would wait
+// candidateDecision returns the decision of the candidate's limits. Over them, the request would wait
 // as the candidate specifies or, if it specifies nothing, as the policy in force does.
-func (l *Limiter) candidateTurn(ctx context.Context, now time.Time, r *Request, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
+func (l *Limiter) candidateDecision(ctx context.Context, now time.Time, r *Request, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
 	of := r.of(tried)
 	if !of.Waits(k) {
 		return l.Counters.Take(now, k, of, 1)

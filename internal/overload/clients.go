@@ -34,7 +34,7 @@ type window struct{ now, before atomic.Int64 }
 
 const period = time.Minute
 
-func (w *window) turn() (empty bool) {
+func (w *window) nextPeriod() (empty bool) {
 	w.before.Store(w.now.Swap(0))
 	return w.before.Load() == 0
 }
@@ -96,12 +96,12 @@ func (t *clients) look(r *Request, c *client, elapsed float64) int {
 	return standing(math.Float64frombits(c.usage.Load()), share)
 }
 
-// turn begins a period. It forgets clients that sent nothing in the previous one.
-func (t *clients) turn() {
-	t.sent.turn()
-	t.others.turn()
+// nextPeriod begins a period. It forgets clients that sent nothing in the previous one.
+func (t *clients) nextPeriod() {
+	t.sent.nextPeriod()
+	t.others.nextPeriod()
 	t.of.Range(func(id, v any) bool {
-		if silent := v.(*client).turn(); silent {
+		if silent := v.(*client).nextPeriod(); silent {
 			t.of.Delete(id)
 			t.active.Add(-1)
 		}
@@ -109,12 +109,12 @@ func (t *clients) turn() {
 	})
 }
 
-// turn begins a period of a client. It reports whether the client was silent in the previous one.
+// nextPeriod begins a period of a client. It reports whether the client was silent in the previous one.
 // If the limiter made no decision because all requests were refused here, the usage decays.
-func (c *client) turn() (silent bool) {
+func (c *client) nextPeriod() (silent bool) {
 	asked := c.asked.Swap(false)
 	if !asked {
 		c.usage.Store(math.Float64bits(math.Float64frombits(c.usage.Load()) / 2))
 	}
-	return c.sent.turn() && !asked
+	return c.sent.nextPeriod() && !asked
 }

@@ -13,9 +13,9 @@ func TestClientsAreForgotten(t *testing.T) {
 	c.standing(once, 0)
 	c.used("once", 1)
 	c.standing(often, 0)
-	c.turn()
+	c.nextPeriod()
 	c.standing(often, 0)
-	c.turn()
+	c.nextPeriod()
 	if _, ok := c.of.Load("once"); ok || c.active.Load() != 1 {
 		t.Errorf("%d clients are known, the silent one among them: %v", c.active.Load(), ok)
 	}
@@ -38,11 +38,11 @@ func TestUsageFades(t *testing.T) {
 			for range 100 {
 				c.used("shop", 1)
 			}
-			c.turn() // with decisions
+			c.nextPeriod() // with decisions
 			if got := c.standing(r, 0); got >= 4 {
 				t.Errorf("near its limit: standing %d", got)
 			}
-			c.turn()
+			c.nextPeriod()
 			if got := c.standing(r, 0); got < 4 {
 				t.Errorf("a period without a decision later: standing %d", got)
 			}

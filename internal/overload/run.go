@@ -59,7 +59,7 @@ func (g *Shedder) beat(now time.Time, dt, measured time.Duration) {
 	g.wait.Store(int64(wait))
 	g.demand.fold(dt)
 	if now.Sub(g.began) >= period {
-		g.clients.turn()
+		g.clients.nextPeriod()
 		g.began = now
 	}
 	g.elapsed.Store(math.Float64bits(now.Sub(g.began).Seconds() / period.Seconds()))

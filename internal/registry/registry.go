@@ -15,8 +15,8 @@ import (
 // Store is the storage that the registry needs.
 type Store interface {
 	clientcfg.Store
-	clientcfg.Registry
-	grants.UserRegistry
+	clientcfg.RegistrationStore
+	grants.UserStore
 	store.Backend
 }
 

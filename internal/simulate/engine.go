@@ -75,8 +75,8 @@ func (e *engine) take(r *traffic.Request) {
 		e.enter(&t)
 		return
 	}
-	turn := limiter.Admission{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
-	e.conclude(&t, &turn)
+	admission := limiter.Admission{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
+	e.conclude(&t, &admission)
 }
 
 // banned returns the decision on a request of a banned key. An unknown user is never banned.
@@ -128,9 +128,9 @@ func (e *engine) enter(t *ticket) {
 	w := &waiting{ticket: *t, request: *t.r}
 	w.r = &w.request
 	policy := func() *ratelimit.Effective { return w.e }
-	turn, end := e.lines.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
+	admission, end := e.lines.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
 	if w.end = end; end == nil {
-		e.conclude(t, &turn)
+		e.conclude(t, &admission)
 	}
 }
 
@@ -139,27 +139,27 @@ func (e *engine) settleDecided() {
 	for len(e.decided) > 0 {
 		w := e.decided[0]
 		e.decided = e.decided[1:]
-		turn := w.end(e.ctx)
-		if d, banned := e.banned(&w.ticket); banned && d.Rejected() && turn.Waited > 0 {
-			e.lines.GiveBack(w.key, &turn)
-			turn.Decision = d
+		admission := w.end(e.ctx)
+		if d, banned := e.banned(&w.ticket); banned && d.Rejected() && admission.Waited > 0 {
+			e.lines.GiveBack(w.key, &admission)
+			admission.Decision = d
 		}
-		e.conclude(&w.ticket, &turn)
+		e.conclude(&w.ticket, &admission)
 	}
 }
 
 // conclude completes a decision by the parts that the limiter leaves to the grants, records it and
 // answers.
-func (e *engine) conclude(t *ticket, turn *limiter.Admission) {
-	d := &turn.Decision
+func (e *engine) conclude(t *ticket, admission *limiter.Admission) {
+	d := &admission.Decision
 	reuses := t.r.Grant == clientCredentials && t.e.Reuses()
 	if reuses && d.Outcome == ratelimit.Denied && e.last.find(t.r, e.clock.now) {
 		d.Outcome, d.RetryAfter = ratelimit.Reused, 0
 	}
-	if t.r.Grant != passwordGrant && !t.r.Unknown && !turn.Held && d.ThroughLimit() {
+	if t.r.Grant != passwordGrant && !t.r.Unknown && !admission.Held && d.ThroughLimit() {
 		e.bans.Denied(e.clock.now, t.key, t.e)
 	}
-	a := answerOf(turn)
+	a := answerOf(admission)
 	e.stats.record(t, a, e.clock.now)
 	if a.Outcome == traffic.Admitted || a.Outcome == traffic.Delayed {
 		life := t.r.Lifetime
@@ -178,16 +178,16 @@ func (e *engine) conclude(t *ticket, turn *limiter.Admission) {
 const passwordGrant = "password"
 
 // answerOf returns the part of a decision that the client sees.
-func answerOf(turn *limiter.Admission) traffic.Answer {
-	switch turn.Outcome {
+func answerOf(admission *limiter.Admission) traffic.Answer {
+	switch admission.Outcome {
 	case ratelimit.Denied:
-		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: turn.RetryAfter}
+		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: admission.RetryAfter}
 	case ratelimit.Banned:
-		return traffic.Answer{Outcome: traffic.Banned, RetryAfter: turn.RetryAfter}
+		return traffic.Answer{Outcome: traffic.Banned, RetryAfter: admission.RetryAfter}
 	case ratelimit.Reused:
 		return traffic.Answer{Outcome: traffic.Reused}
 	case ratelimit.Delayed:
-		return traffic.Answer{Outcome: traffic.Delayed, Wait: turn.Waited}
+		return traffic.Answer{Outcome: traffic.Delayed, Wait: admission.Waited}
 	default: // in dry-run, a request passes
 		return traffic.Answer{Outcome: traffic.Admitted}
 	}

@@ -34,7 +34,7 @@ type Batch struct {
 type Follower struct {
 	backend     Backend
 	subscribers []Subscriber
-	turn        chan struct{} // held while the fields below are used
+	busy        chan struct{} // held while the fields below are used
 	mark        Mark
 	lost        bool // the snapshots must be read again
 	checked     atomic.Pointer[time.Time]
@@ -42,7 +42,7 @@ type Follower struct {
 
 // NewFollower returns a follower that starts at the newest entry.
 func NewFollower(ctx context.Context, b Backend) (*Follower, error) {
-	f := &Follower{backend: b, turn: make(chan struct{}, 1), lost: true}
+	f := &Follower{backend: b, busy: make(chan struct{}, 1), lost: true}
 	if err := f.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -172,11 +172,11 @@ func (f *Follower) View(ctx context.Context, what func(number int64) error) erro
 // does not use the store. what MUST NOT use the follower.
 func (f *Follower) Do(ctx context.Context, what func() error) error {
 	select {
-	case f.turn <- struct{}{}:
+	case f.busy <- struct{}{}:
 	case <-ctx.Done():
 		return fmt.Errorf("store: wait for another read of changes: %w", context.Cause(ctx))
 	}
-	defer func() { <-f.turn }()
+	defer func() { <-f.busy }()
 	return what()
 }
 

@@ -132,7 +132,7 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 })
 
 // AddUsers adds alice and bob, created at that time. They have stamps and sign in with [Password].
-func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
+func AddUsers(tb testing.TB, store grants.UserStore, created time.Time) {
 	tb.Helper()
 	hash, err := passwordHash()
 	if err != nil {

@@ -42,7 +42,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overloaded)
-	m.WatchStoreLane(storeLane)
+	m.WatchStoreQueue(storeQueue)
 	m.WatchGateway(gateway)
 	m.GatewayAnswered("issued", time.Millisecond)
 	m.GatewayExchanged(true, 200, "", time.Millisecond)

@@ -78,8 +78,8 @@ func (m *Metrics) WatchOverload(read func() overload.Stats) {
 	})
 }
 
-// StoreLane is the state of the lane in front of the store.
-type StoreLane struct {
+// StoreQueue is the state of the queue in front of the store.
+type StoreQueue struct {
 	Limit    int // of concurrent calls
 	InFlight int
 	Waiting  int
@@ -87,8 +87,8 @@ type StoreLane struct {
 	Requests [overload.Criticalities][overload.Outcomes]uint64
 }
 
-// WatchStoreLane exports the result of read at each scrape.
-func (m *Metrics) WatchStoreLane(read func() StoreLane) {
+// WatchStoreQueue exports the result of read at each scrape.
+func (m *Metrics) WatchStoreQueue(read func() StoreQueue) {
 	m.pull.watch("store lane", func(emit emit) {
 		now := read()
 		emit(laneLimitInfo, float64(now.Limit))

@@ -21,8 +21,8 @@ func overloaded() overload.Stats {
 	return st
 }
 
-func storeLane() metrics.StoreLane {
-	st := metrics.StoreLane{Limit: 16, InFlight: 15, Waiting: 3}
+func storeQueue() metrics.StoreQueue {
+	st := metrics.StoreQueue{Limit: 16, InFlight: 15, Waiting: 3}
 	st.Requests[0] = [overload.Outcomes]uint64{overload.Shed: 9, overload.Abandoned: 1}
 	st.Requests[overload.Criticalities-1][overload.Admitted] = 8
 	return st
@@ -31,7 +31,7 @@ func storeLane() metrics.StoreLane {
 func TestOverload(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{})
 	m.WatchOverload(overloaded)
-	m.WatchStoreLane(storeLane)
+	m.WatchStoreQueue(storeQueue)
 	page := scrape(t, reg)
 	for _, line := range []string{
 		`oauth_overload_requests_total{class="client_credentials",outcome="shed"} 3`,
