@@ -5,11 +5,9 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -25,7 +23,7 @@ func Write(file, section, text string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return Replace(file, []byte(next))
+	return os.WriteFile(file, []byte(next), 0o644) //nolint:gosec // G306: a page of the project
 }
 
 // With returns a page with another text in a section.
@@ -80,21 +78,4 @@ func Number(v float64) string {
 		return whole
 	}
 	return whole + "." + fraction
-}
-
-// Replace writes a file that is whole at any time.
-func Replace(file string, content []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(file), ".page-*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(content)
-	err = errors.Join(err, next.Chmod(0o644), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(next.Name())
-	}
-	return err
 }
