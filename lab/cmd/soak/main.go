@@ -132,6 +132,7 @@ func start(ctx context.Context, dir, mongoDB string) (*soak, error) {
 	if err := s.register(ctx, where); err != nil {
 		return nil, err
 	}
+	store.Secrets = s.credentials.Secrets
 	s.server, err = store.Serve(ctx, process.AnyCore, serverConfig())
 	return s, err
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
 
-	"oauth-server/lab/load"
 	"oauth-server/lab/servers"
 	"oauth-server/lab/traffic"
 )
@@ -81,7 +78,7 @@ func (s *soak) attack(ctx context.Context, p plan, f *figures) error {
 
 // plans prepares the attack of each phase: it gets the tokens that the attackers hold.
 func (s *soak) plans(ctx context.Context, all []phase) (plans []plan, err error) {
-	token, err := s.token(ctx, attackAPI, servers.Own())
+	token, err := s.server.Token(ctx, attackAPI, servers.Own())
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +110,7 @@ func (s *soak) spent(ctx context.Context) (tokens []string, err error) {
 	for range families {
 		form := servers.SignIn(attackUser, s.credentials.Passwords[attackUser])
 		for range 3 {
-			answer, err := s.token(ctx, attackApp, form)
+			answer, err := s.server.Token(ctx, attackApp, form)
 			if err != nil {
 				return nil, err
 			}
@@ -123,15 +120,6 @@ func (s *soak) spent(ctx context.Context) (tokens []string, err error) {
 		tokens = tokens[:len(tokens)-1] // the last one has not been used
 	}
 	return tokens, nil
-}
-
-// token sends a token request that must succeed.
-func (s *soak) token(ctx context.Context, id string, form url.Values) (load.Answer, error) {
-	answer, err := load.Post(ctx, http.DefaultClient, s.server.URL()+"/token", id, s.credentials.Secrets[id], form)
-	if err == nil && answer.Status != http.StatusOK {
-		err = fmt.Errorf("%s of %s: %d %s", form.Get("grant_type"), id, answer.Status, answer.Error)
-	}
-	return answer, err
 }
 
 // figures holds the observations of a phase.
