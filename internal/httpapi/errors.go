@@ -15,13 +15,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Constant header values are shared to avoid allocations. These slices are read-only.
-var (
-	headerJSON      = []string{"application/json"}
-	headerNoStore   = []string{"no-store"}
-	headerNoCache   = []string{"no-cache"}
-	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
-)
+// headerChallenge is shared to avoid allocations. It is read-only.
+var headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
 
 // answerTo turns any error into its answer. Only a [grants.Error] and a [oautherr.LimitedError]
 // contain text for the client. The cause of any other error is only logged. A refusal under

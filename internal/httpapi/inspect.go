@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // introspect handles POST /introspect (RFC 7662).
@@ -38,9 +39,7 @@ func (s *Server) revoke(c *call) error {
 	if err := s.o.Inspector.Revoke(c.ctx(), query); err != nil {
 		return err
 	}
-	h := c.Response().Header()
-	h["Cache-Control"] = headerNoStore
-	h["Pragma"] = headerNoCache
+	oautherr.NoStore(c.Response().Header())
 	c.Response().WriteHeader(http.StatusOK)
 	return nil
 }

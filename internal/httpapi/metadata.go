@@ -74,7 +74,7 @@ func (s *Server) serveJWKS(c *call) error {
 // locally accept a withdrawn key for that long.
 func writePublic(c *call, body []byte) {
 	h := c.Response().Header()
-	h["Content-Type"] = headerJSON
+	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")
 	c.Response().WriteHeader(http.StatusOK)
 	c.write(body)

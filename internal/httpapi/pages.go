@@ -192,8 +192,7 @@ func (s *Server) show(c *call, status int, name string, data any, prompt *grants
 	h.Set("X-Frame-Options", "DENY")
 	// With no-referrer, browsers would post the forms with Origin: null.
 	h.Set("Referrer-Policy", "same-origin")
-	h["Cache-Control"] = headerNoStore
-	h["Pragma"] = headerNoCache
+	oautherr.NoStore(h)
 	c.Response().WriteHeader(status)
 	c.write(b.Bytes())
 	return nil

@@ -35,8 +35,7 @@ func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) erro
 func seeOther(c *call, location string) error {
 	h := c.Response().Header()
 	h.Set("Location", location)
-	h["Cache-Control"] = headerNoStore
-	h["Pragma"] = headerNoCache
+	oautherr.NoStore(h)
 	c.Response().WriteHeader(http.StatusSeeOther)
 	return nil
 }

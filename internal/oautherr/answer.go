@@ -88,8 +88,14 @@ func (a *Answer) Write(w http.ResponseWriter, origin string) error {
 // BeginJSON writes the status and the header of a JSON answer that must not be cached.
 func BeginJSON(w http.ResponseWriter, status int) {
 	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["Pragma"] = headerJSON, headerNoStore, headerNoCache
+	h["Content-Type"] = headerJSON
+	NoStore(h)
 	w.WriteHeader(status)
+}
+
+// NoStore forbids caches to store the answer (RFC 6749 5.1).
+func NoStore(h http.Header) {
+	h["Cache-Control"], h["Pragma"] = headerNoStore, headerNoCache
 }
 
 // Constant header values are shared to avoid allocations. These slices are read-only.
