@@ -1,8 +1,8 @@
 package clientcfg
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -11,12 +11,14 @@ import (
 // not, now or from the end of a temporary change on. It reports the earliest time, and the first
 // client by ID. The error is or wraps a *[LockOutError].
 func (d *Directory) LockedOut(before, after *PolicySnapshot) error {
-	operators := map[string]*Client{}
-	for c := range d.Operators() {
-		operators[c.ID] = c
+	operators := slices.SortedFunc(d.Operators(), func(a, b *Client) int { return cmp.Compare(a.ID, b.ID) })
+	concerns := func(target string) bool { // the policy of an operator's client, overrides of its users, the settings, and tiers
+		id, all := (&Change{Target: target}).Concerns()
+		_, tier := TierOf(target)
+		return all || tier || slices.ContainsFunc(operators, func(c *Client) bool { return c.ID == id })
 	}
 	err := lockedOut(operators, before, after)
-	for _, then := range endsOf(before, after) {
+	for _, then := range endsOf(concerns, before, after) {
 		if err != nil {
 			break
 		}
@@ -28,11 +30,11 @@ func (d *Directory) LockedOut(before, after *PolicySnapshot) error {
 	return err
 }
 
-func lockedOut(operators map[string]*Client, before, after *PolicySnapshot) error {
-	for _, id := range slices.Sorted(maps.Keys(operators)) {
+func lockedOut(operators []*Client, before, after *PolicySnapshot) error {
+	for _, c := range operators {
 		for _, mode := range modesJudged {
-			err := after.locksOut(operators[id], mode)
-			if err != nil && before.locksOut(operators[id], mode) == nil {
+			err := after.locksOut(c, mode)
+			if err != nil && before.locksOut(c, mode) == nil {
 				return err
 			}
 		}

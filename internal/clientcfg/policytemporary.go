@@ -185,7 +185,8 @@ func (p *PolicySnapshot) ending(then time.Time) (*PolicySnapshot, error) {
 // something invalid at their ends, such as a tier that is missing then. It ignores what is wrong in
 // the snapshot before, too.
 func (p *PolicySnapshot) CheckEnds(before *PolicySnapshot) (es fielderr.Errors) {
-	for _, then := range endsOf(p) {
+	every := func(string) bool { return true }
+	for _, then := range endsOf(every, p) {
 		next, err := p.ending(then)
 		if err == nil {
 			p = next
@@ -202,12 +203,14 @@ func (p *PolicySnapshot) CheckEnds(before *PolicySnapshot) (es fielderr.Errors) 
 	return nil
 }
 
-// endsOf returns, in order, the times when temporary values of the snapshots end.
-func endsOf(snapshots ...*PolicySnapshot) []time.Time {
+// endsOf returns, in order, the times when temporary values of certain targets end in the snapshots.
+func endsOf(concerns func(target string) bool, snapshots ...*PolicySnapshot) []time.Time {
 	times := map[int64]time.Time{} // keyed by milliseconds, because equal times can differ as map keys
 	for _, p := range snapshots {
-		for _, t := range p.set.Temporary.All() {
-			times[t.Until.UnixMilli()] = t.Until.UTC()
+		for target, t := range p.set.Temporary.All() {
+			if concerns(target) {
+				times[t.Until.UnixMilli()] = t.Until.UTC()
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(times), time.Time.Compare)
