@@ -81,9 +81,14 @@ func (t *clients) used(id string, usage float64) {
 // standing counts a request and returns its standing.
 func (t *clients) standing(r *Request, elapsed float64) int {
 	c := t.find(r.sender())
+	t.count(c)
+	return t.look(r, c, elapsed)
+}
+
+// count counts a request of a sender.
+func (t *clients) count(c *client) {
 	c.sent.now.Add(1)
 	t.sent.now.Add(1)
-	return t.look(r, c, elapsed)
 }
 
 // look returns the standing of a request without counting it. c is its sender.

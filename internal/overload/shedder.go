@@ -125,12 +125,12 @@ func (g *Shedder) RefusingTokens() bool {
 func (g *Shedder) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	l := level(g.level.Load())
 	elapsed := math.Float64frombits(g.elapsed.Load())
-	standing := g.clients.look(r, g.clients.find(r.sender()), elapsed)
-	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, standing)
+	sender := g.clients.find(r.sender())
+	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, g.clients.look(r, sender, elapsed))
 	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, levelUnit-1) {
 		return nil
 	}
-	g.clients.standing(r, elapsed)
+	g.clients.count(sender)
 	g.demand.arrived[rank].Add(1)
 	if CallerGone(ctx) {
 		g.gone.Add(1)
