@@ -21,10 +21,10 @@ type Tried struct {
 // the override stays when the limits of all other users change.
 func (l *Limiter) tryCandidate(ctx context.Context, now time.Time, policies Policies, r *Request) (t Tried) {
 	trial, ok := policies.Trial(r.Key.ClientID)
-	live := policies.For(r.Key.ClientID)
 	if !ok || l.Observe == nil {
 		return t
 	}
+	live := policies.For(r.Key.ClientID)
 	k, tried, concerned := trial.Of(r.Key.Username, live.HasOverride(r.Key))
 	if !concerned {
 		return t

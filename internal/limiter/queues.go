@@ -221,7 +221,7 @@ func (l *Queues) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ra
 	}
 	q.forecast.Admit()
 	q.list = append(q.list, p)
-	l.waiting[p.kind()]++
+	l.waiting[kindOf(p.virtual)]++
 	if q.timer == nil {
 		all := l.queues[k]
 		at, _ := slices.BinarySearchFunc(all, q, func(a, b *queue) int { return cmp.Compare(b.grants, a.grants) })
@@ -266,20 +266,16 @@ func (l *Queues) nextPass(q *queue, now time.Time, e *ratelimit.Effective) time.
 
 // fits reports whether the queue has a place for one more request that waits this long.
 func (l *Queues) fits(q *queue, e *ratelimit.Effective, wait time.Duration) bool {
-	kind := 0
-	if e.Mode == ratelimit.DryRun {
-		kind = 1
-	}
 	places := 0
 	for _, other := range l.queues[q.key] {
 		places += len(other.list)
 	}
-	return !l.closed && wait <= e.Wait.Longest && places < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
+	return !l.closed && wait <= e.Wait.Longest && places < e.Wait.AtOnce && l.waiting[kindOf(e.Mode == ratelimit.DryRun)] < ratelimit.MaxWaiting
 }
 
-// kind returns the index of a place in Queues.waiting.
-func (p *place) kind() int {
-	if p.virtual {
+// kindOf returns the index in Queues.waiting of a place that is virtual, or not.
+func kindOf(virtual bool) int {
+	if virtual {
 		return 1
 	}
 	return 0
@@ -311,7 +307,7 @@ func (l *Queues) end(ctx context.Context, p *place) Admission {
 
 // drop removes a request from a queue. Requests behind it move up. The timer stays the same.
 func (l *Queues) drop(q *queue, i int) {
-	l.waiting[q.list[i].kind()]--
+	l.waiting[kindOf(q.list[i].virtual)]--
 	q.list = slices.Delete(q.list, i, i+1)
 	q.forecast = nil
 	all := l.queues[q.key]
