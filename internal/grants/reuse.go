@@ -81,7 +81,7 @@ type reusing struct {
 // always calls endReuse afterwards, whatever the outcome.
 func (s reusing) Begin(e *ratelimit.Effective) {
 	x := s.x
-	if x.grant != clientcfg.ClientCredentials || !e.Reuses() {
+	if !e.Reuses() {
 		return
 	}
 	in := s.last.in(e.Mode)
@@ -194,7 +194,7 @@ func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
 // later. The mode does not matter.
 func (s reusing) Tried(e *ratelimit.Effective, trial *ratelimit.Trial, denies bool) bool {
 	x := s.x
-	if x.grant != clientcfg.ClientCredentials || e.OverLimit != ratelimit.OverLimitReuse {
+	if e.OverLimit != ratelimit.OverLimitReuse {
 		return false
 	}
 	id := s.last.tried.set(trial.ClientID, x.client, x.credential, x.scopes, trial.Since)

@@ -364,7 +364,7 @@ func (c *common) inCanary(clientID string) bool {
 }
 
 // ForRequest returns the limits and settings for one request of the client. grant is the grant of
-// the request; 0 means unknown. source is the source address in the format of package network; if
+// the request; 0 means unknown. source is the source address in the format of limiter.SourceOf; if
 // it is empty, the source is not counted. ForRequest returns e itself if neither makes a
 // difference.
 func (e *Effective) ForRequest(grant Grants, source string) *Effective {

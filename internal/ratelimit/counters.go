@@ -205,19 +205,14 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 
 // frames returns the frames of a counter.
 func (s *shard) frames(num uint32, r *rule) (f frames) {
-	s.fill(&f, num, r)
-	return f
-}
-
-// fill is frames without a copy.
-func (s *shard) fill(f *frames, num uint32, r *rule) {
 	h := s.hotOf(num)
 	f.slots, f.start, f.instances = s.slots(h, r), h.start, 1
 	if r.Strict {
 		f.sumStrict()
-		return
+	} else {
+		f.sum()
 	}
-	f.sum()
+	return f
 }
 
 // seconds converts milliseconds to the format of hot.seen.

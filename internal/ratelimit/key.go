@@ -35,7 +35,7 @@ func (k Key) isTotal() bool { return k.Username == TotalUser }
 const SourceUser = " source "
 
 // Source returns the key that counts the client of k from the source address. The address must have
-// the format of package network.
+// the format of limiter.SourceOf.
 func (k Key) Source(address string) Key {
 	return Key{ClientID: k.ClientID, Username: SourceUser + address}
 }

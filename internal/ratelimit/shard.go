@@ -198,7 +198,7 @@ func (s *shard) unchain(first uint32) {
 	for num := first; num != 0; {
 		h := s.hotOf(num)
 		next := h.next
-		if r := &limitsOf(h.limits).rules[h.rule]; r.isFar() {
+		if r := s.ruleOf(num); r.isFar() {
 			s.farOf(r.frames()).release(h.near[0].known)
 		}
 		s.dropExtras(num)
@@ -257,8 +257,7 @@ func (s *shard) name(at uint32) (client, user []byte) {
 func (s *shard) compactNames() {
 	kept := make([]byte, 0, len(s.names)-s.garbage+256)
 	for num := uint32(1); num < s.numbers; num++ {
-		h := s.hotOf(num)
-		if h.state == unused || h.rule != 0 || h.flags.has(pooled) {
+		if !s.isKey(num) {
 			continue
 		}
 		client, user := s.name(s.coldOf(num).name)
