@@ -109,11 +109,12 @@ func (r *run) cached(ctx context.Context) (result *Result, err error) {
 		return nil, err
 	}
 	var old *Token
-	if e != nil {
-		if e.Key != key {
-			return nil, fmt.Errorf("%w: %s is for %s by %s at %s", ErrForeign, path, e.Key.ClientID, e.Key.Grant, e.Key.Issuer)
-		}
+	switch {
+	case e == nil:
+	case e.Key == key:
 		old = &e.Token
+	case !r.refreshesCached(): // that reports that there is no refresh token
+		return nil, fmt.Errorf("%w: %s is for %s by %s at %s", ErrForeign, path, e.Key.ClientID, e.Key.Grant, e.Key.Issuer)
 	}
 	t, origin, err := r.renew(ctx, old)
 	if err != nil {

@@ -191,6 +191,27 @@ func TestRefreshGrant(t *testing.T) {
 		check.Equal(t, "first refresh token", f.asked[0].Get("refresh_token"), "given")
 		check.Equal(t, "second refresh token", f.asked[1].Get("refresh_token"), "refresh-1")
 	})
+	t.Run("takes the grant that has a refresh token", func(t *testing.T) {
+		f := newFakeServer(t)
+		c := newClient(t, f)
+		r := request(f, clientcfg.AuthorizationCode)
+		r.CacheDir, r.Username, r.Password = t.TempDir(), "ada", "right"
+		f.answer = func(response map[string]any) { delete(response, "refresh_token") }
+		token(t, c, r, tokenclient.Issued)
+		f.answer = nil
+		r.Grant = clientcfg.Password
+		token(t, c, r, tokenclient.Issued)
+		r.Grant = clientcfg.RefreshToken
+		token(t, c, r, tokenclient.Refreshed)
+	})
+	t.Run("a file with a token of another grant has none", func(t *testing.T) {
+		f := newFakeServer(t)
+		r := request(f, clientcfg.ClientCredentials)
+		r.CacheFile = filepath.Join(t.TempDir(), "token.json")
+		token(t, newClient(t, f), r, tokenclient.Issued)
+		r.Grant = clientcfg.RefreshToken
+		failsWith(t, newClient(t, f), r, "get a token with authorization_code or password first")
+	})
 	t.Run("without any says what to do", func(t *testing.T) {
 		f := newFakeServer(t)
 		r := request(f, clientcfg.RefreshToken)

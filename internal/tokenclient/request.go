@@ -103,7 +103,7 @@ func (r *Request) key() Key {
 	}
 	if r.refreshesCached() {
 		k.Grant = clientcfg.AuthorizationCode
-		if e, err := loadEntry(r.cachePath(k)); err == nil && (e == nil || e.Key != k) {
+		if e, err := loadEntry(r.cachePath(k)); err == nil && (e == nil || e.Key != k || e.Token.RefreshToken == "") {
 			k.Grant = clientcfg.Password
 		}
 	}
