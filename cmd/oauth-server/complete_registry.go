@@ -78,17 +78,11 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	add := func(users ...registry.User) {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+		users, err := r.Users(ctx, typed, "", mostCompleted)
 		for _, u := range users {
 			out = append(out, u.Username)
 		}
-	}
-	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		if u, err := r.User(ctx, typed); typed != "" && err == nil { // the list after this name does not include it
-			add(u)
-		}
-		users, err := r.Users(ctx, typed, mostCompleted)
-		add(users...)
 		return err
 	})
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp

@@ -118,7 +118,7 @@ func (i *importing) refuse(taken map[string]string) {
 // normalized form of the name.
 func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string, error) {
 	taken := map[string]string{}
-	users, err := allUsers(ctx, r)
+	users, err := allUsers(ctx, r, "")
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (l *limits) setOverride(ctx context.Context, clientID, user string, doc map
 
 // unsetOverride removes the limits of one user of a client.
 func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags) error {
-	if err := f.checkForUser(cmd, args, "field"); err != nil {
+	if err := f.checkForUser(cmd, args, "field", "tier"); err != nil {
 		return err
 	}
 	return l.perform(cmd.Context(), change{

@@ -182,6 +182,8 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits unset shop --field colour" + me, 2, "none of user"},
 		{"limits set shop --client 100/60s --for=" + me, 2, "limits set: --for is empty"},
 		{"limits set shop --requests= --window= --user 5/1s" + me, 2, "is empty"},
+		{"limits unset shop --for-user ada --tier gold" + me, 2, "--tier is about the client"},
+		{"limits top --denied --waste" + me, 2, "give one of them"},
 		{"limits unset shop --field=" + me, 2, "--field is empty: give its value, or leave the flag out"},
 		{"limits reset shop --user=" + me, 2, "--user is empty"},
 		{"limits unset --tier gold --for=" + me, 2, "limits unset: --for is empty"},

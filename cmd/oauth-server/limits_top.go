@@ -37,9 +37,14 @@ tokens that it has issued, so there may be more.
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := topQuery(args, limit)
+			if err := atMostOne(cmd, "denied", "counters", "waste", "shed"); err != nil {
+				return err
+			}
 			switch {
 			case counters && len(args) == 0:
 				return usagef("limits top: --counters needs a CLIENT")
+			case counters && cmd.Flags().Changed("limit"):
+				return show(cmd.Context(), l, countersPath(args[0]), url.Values{"limit": query["limit"]}, l.countersTable)
 			case counters:
 				return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
 			case denied:
@@ -58,7 +63,6 @@ tokens that it has issued, so there may be more.
 	cmd.Flags().BoolVar(&counters, "counters", false, "show the current counts of CLIENT and its users")
 	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
 	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients with requests refused because of overload")
-	cmd.MarkFlagsMutuallyExclusive("denied", "counters", "waste", "shed")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
 	return l.watched(cmd)
 }

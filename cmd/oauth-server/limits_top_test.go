@@ -105,6 +105,8 @@ requests counted since 2026-03-01T11:50:00Z
 	if last := (*asked)[len(*asked)-1]; last != "/user-hash?username=Ada" {
 		t.Errorf("hash asked %s", last)
 	}
+	run(t, "", append([]string{"limits", "top", "shop", "--counters", "--limit", "3"}, flags...)...)
+	check.Equal(t, "counters", (*asked)[len(*asked)-1], "/clients/shop/counters?limit=3")
 }
 
 // TestTopByWaste: the clients that waste tokens, in the order of the server.

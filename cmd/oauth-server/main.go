@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"oauth-server/internal/overload/hashing"
@@ -71,4 +72,18 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// atMostOne returns a usage error if more than one of the flags is given.
+func atMostOne(cmd *cobra.Command, flags ...string) error {
+	given := 0
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			given++
+		}
+	}
+	if last := len(flags) - 1; given > 1 {
+		return usagef("--%s and --%s contradict each other: give one of them", strings.Join(flags[:last], ", --"), flags[last])
+	}
+	return nil
 }

@@ -105,6 +105,18 @@ func TestUnreadableClientOfADatabase(t *testing.T) {
 	check.Equal(t, "/readyz", strings.TrimSpace(page(t, restarted.clients+"/readyz")), `{"status":"ready"}`)
 }
 
+// TestClientWithoutATimeIsListed: a record written by another program may have no time of registration.
+func TestClientWithoutATimeIsListed(t *testing.T) {
+	data := storeFile(t)
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{
+		ID: "timeless", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode}, RedirectURIs: []string{"https://app.example/cb"},
+	}, clientcfg.Event{}))
+	check.OK(t, opened.Close())
+	has(t, runOK(t, "", "client", "list", "--data", data), "timeless")
+}
+
 // A file holds a client with a grant of a newer release.
 func TestUnreadableClientOfAFile(t *testing.T) {
 	data := storeFile(t)
@@ -134,6 +146,8 @@ func badUser(t *testing.T, store []string, why string) {
 	if len(list) != 2 || list[1].Username != "bad" || !strings.Contains(list[1].Unreadable, why) || list[0].Username != "ada" || list[0].CreatedAt.IsZero() {
 		t.Errorf("the list: %+v", list)
 	}
+	runJSON(t, &list, "", on("user", "list", "--prefix", "bad")...)
+	check.Equal(t, "names that begin with it", len(list), 1)
 	stdout, stderr, status := run(t, "", on("user", "list")...)
 	if status != exitOK || !strings.Contains(stdout, "bad       unreadable") || !strings.Contains(stderr, why) {
 		t.Errorf("the list: status %d\n%s%s", status, stdout, stderr)

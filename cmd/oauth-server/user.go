@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -129,21 +127,21 @@ func newUserList(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
 	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
-		users, err := allUsers(ctx, r)
+		users, err := allUsers(ctx, r, prefix)
 		if err != nil {
 			return err
 		}
-		return c.listUsers(slices.DeleteFunc(users, func(u registry.User) bool { return !strings.HasPrefix(u.Username, prefix) }))
+		return c.listUsers(users)
 	})
 }
 
 // usersAtOnce is the number of users read at once.
 const usersAtOnce = 1000
 
-func allUsers(ctx context.Context, r *adminclient.Accounts) (all []registry.User, err error) {
+func allUsers(ctx context.Context, r *adminclient.Accounts, prefix string) (all []registry.User, err error) {
 	after := ""
 	for {
-		page, err := r.Users(ctx, after, usersAtOnce)
+		page, err := r.Users(ctx, prefix, after, usersAtOnce)
 		if err != nil {
 			return nil, err
 		}

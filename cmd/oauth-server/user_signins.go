@@ -125,20 +125,13 @@ all codes and tokens issued under it.`,
 		return c.answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
 	})
 	return first(cmd, func([]string) error {
-		given := 0
-		for _, flag := range []string{"session", "family", "consent"} {
-			f := cmd.Flags().Lookup(flag)
-			if f.Changed && f.Value.String() == "" { // an unset shell variable must not end everything
+		flags := []string{"session", "family", "consent"}
+		for _, flag := range flags {
+			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" { // an unset shell variable must not end everything
 				return usagef("--%s is empty: user show lists what it can be", flag)
 			}
-			if f.Changed {
-				given++
-			}
 		}
-		if given > 1 {
-			return usagef("--session, --family and --consent contradict each other: give one of them")
-		}
-		return nil
+		return atMostOne(cmd, flags...)
 	})
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
+	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -30,7 +32,14 @@ func (s *Server) listUsers(c *call) error {
 	after, prefix := c.query.Get("after"), c.query.Get("prefix")
 	out := adminapi.Users{Users: []registry.User{}}
 	if prefix != "" && after < prefix {
-		if u, err := r.registry().User(c.Request().Context(), prefix); err == nil && u.Username == prefix {
+		u, err := r.registry().User(c.Request().Context(), prefix)
+		switch {
+		case errors.Is(err, grants.ErrUnreadableUser):
+			u = registry.User{Username: username.Stored(prefix), Unreadable: errors.Unwrap(err).Error()}
+		case err != nil && !errors.Is(err, grants.ErrNotFound):
+			return err
+		}
+		if u.Username == prefix {
 			out.Users = append(out.Users, u)
 		}
 		after = prefix

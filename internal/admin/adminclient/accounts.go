@@ -159,7 +159,7 @@ func (a *Accounts) Clients(ctx context.Context, filter registry.Filter) (l Listi
 			return l, err
 		}
 		for i := range page.Clients {
-			if page.Clients[i].IssuedAt == 0 { // registered with the server behind a gateway
+			if doc := &page.Clients[i]; doc.IssuedAt == 0 && doc.Meta.Version == 0 { // registered with the server behind a gateway
 				continue
 			}
 			l.Clients = append(l.Clients, stored(&page.Clients[i].Registration))
@@ -243,10 +243,11 @@ func (a *Accounts) user(ctx context.Context, method, path string, in any) (u reg
 	return u, err
 }
 
-// Users returns a page of users: at most limit users with names greater than after, ordered by name.
-func (a *Accounts) Users(ctx context.Context, after string, limit int) ([]registry.User, error) {
+// Users returns a page of users: at most limit users with names that start with prefix and are
+// greater than after, ordered by name.
+func (a *Accounts) Users(ctx context.Context, prefix, after string, limit int) ([]registry.User, error) {
 	var out adminapi.Users
-	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "after": {after}}
+	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "prefix": {prefix}, "after": {after}}
 	_, err := a.do(ctx, http.MethodGet, "/users", "", query, nil, &out, nil)
 	return out.Users, err
 }
