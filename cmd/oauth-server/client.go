@@ -205,11 +205,7 @@ type shownClient struct {
 }
 
 func (c *cli) showClient(ctx context.Context, r *adminclient.Accounts, id string) error {
-	cl, err := r.FindClient(ctx, id)
-	if err != nil {
-		return clientError(id, err)
-	}
-	secrets, err := r.Secrets(ctx, id)
+	cl, secrets, err := r.FindClient(ctx, id)
 	if err != nil {
 		return clientError(id, err)
 	}
@@ -273,7 +269,7 @@ may know the old secret.`,
 
 // endFormer ends the former secret of a client, if it is still valid.
 func (c *cli) endFormer(ctx context.Context, r *adminclient.Accounts, id string) error {
-	secrets, err := r.Secrets(ctx, id)
+	_, secrets, err := r.FindClient(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (g *givenSecret) created(ctx context.Context, r *adminclient.Accounts, id s
 	if g.file == "" || !errors.As(err, &p) || !p.Exists() {
 		return false, err
 	}
-	list, failed := r.Secrets(ctx, id)
+	_, list, failed := r.FindClient(ctx, id)
 	if errors.Is(failed, clientcfg.ErrNotFound) { // a user has the name
 		return false, err
 	}

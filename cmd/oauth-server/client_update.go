@@ -63,7 +63,7 @@ label and leaves the others. Secrets do not change: see rotate-secret.`,
 	})
 	return first(cmd, func([]string) error {
 		any := false
-		flags.Visit(func(f *pflag.Flag) { any = any || f.Value.Type() != "" && e.isEdit(f.Name) })
+		flags.Visit(func(f *pflag.Flag) { any = any || e.isEdit(f.Name) })
 		if !any {
 			return usagef("client update: nothing to change: give a flag such as --add-scope; see --help")
 		}

@@ -33,8 +33,8 @@ func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *admin
 
 // completing returns API flags for the completions of a command that can also work without a
 // server. They select the server named by the command's flags or the environment.
-func (c *cli) completing(cmd *cobra.Command) *limits {
-	l := &limits{apiFlags: apiFlags{cli: c, timeout: completeWithin}}
+func (c *cli) completing(cmd *cobra.Command) *apiFlags {
+	l := &apiFlags{cli: c, timeout: completeWithin}
 	for name, into := range map[string]*string{
 		"server": &l.server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
 	} {
@@ -128,7 +128,7 @@ func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		client, err := r.FindClient(ctx, args[0])
+		client, _, err := r.FindClient(ctx, args[0])
 		for name := range client.Labels.Values() {
 			out = append(out, name)
 		}

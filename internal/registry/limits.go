@@ -20,8 +20,8 @@ type Limits struct {
 	MoreBanned bool     `json:"more_banned,omitempty"` // there are more than in banned
 }
 
-// NamedOverrides is the maximum length of Users and of Banned.
-const NamedOverrides = 5
+// namedOverrides is the maximum length of Users and of Banned.
+const namedOverrides = 5
 
 // LimitsOf returns the limits that operators have set for a client, and its bans. It does not read
 // policies of other clients.
@@ -38,7 +38,7 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error
 		}
 	}
 	l.Overrides = len(l.Users)
-	l.Users = l.Users[:min(NamedOverrides, l.Overrides)]
+	l.Users = l.Users[:min(namedOverrides, l.Overrides)]
 	return l, r.addBans(ctx, id, &l)
 }
 
@@ -54,7 +54,7 @@ func (r *Registry) addBans(ctx context.Context, id string, l *Limits) error {
 			l.Banned = append(l.Banned, b.Username)
 		}
 	}
-	l.MoreBanned = len(l.Banned) > NamedOverrides
-	l.Banned = l.Banned[:min(NamedOverrides, len(l.Banned))]
+	l.MoreBanned = len(l.Banned) > namedOverrides
+	l.Banned = l.Banned[:min(namedOverrides, len(l.Banned))]
 	return nil
 }

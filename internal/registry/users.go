@@ -47,7 +47,7 @@ type NewUser struct {
 // password. It does not notice a client with the same name registered at the same moment. Errors:
 // *[InvalidError], [grants.ErrExists], [ErrNameOfClient].
 func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
-	name, err := r.CheckUser(ctx, n)
+	name, err := r.checkUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
@@ -83,9 +83,9 @@ func (n *NewUser) Validate() (string, error) {
 	return name, nil
 }
 
-// CheckUser returns the name that a new user would be stored under, or why the user cannot be
+// checkUser returns the name that a new user would be stored under, or why the user cannot be
 // created.
-func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
+func (r *Registry) checkUser(ctx context.Context, n NewUser) (string, error) {
 	name, err := n.Validate()
 	if err != nil {
 		return "", err

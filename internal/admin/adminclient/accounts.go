@@ -118,26 +118,19 @@ func (a *Accounts) CreateClient(ctx context.Context, c clientcfg.Client) (client
 	return stored(&out.Registration), out.Secret, nil
 }
 
-func (a *Accounts) read(ctx context.Context, id string) (c clientcfg.Client, etag string, err error) {
-	var out adminapi.Registration
-	etag, err = a.do(ctx, http.MethodGet, clientPath(id), "", nil, nil, &out, clientcfg.ErrNotFound)
+func (a *Accounts) read(ctx context.Context, id string) (doc adminapi.Registration, etag string, err error) {
+	etag, err = a.do(ctx, http.MethodGet, clientPath(id), "", nil, nil, &doc, clientcfg.ErrNotFound)
+	return doc, etag, err
+}
+
+// FindClient returns the client with that ID, and its valid secrets, newest first. Errors:
+// [clientcfg.ErrNotFound].
+func (a *Accounts) FindClient(ctx context.Context, id string) (clientcfg.Client, []registry.Secret, error) {
+	doc, _, err := a.read(ctx, id)
 	if err != nil {
-		return c, "", err
+		return clientcfg.Client{}, nil, err
 	}
-	return stored(&out), etag, nil
-}
-
-// FindClient returns the client with that ID. Errors: [clientcfg.ErrNotFound].
-func (a *Accounts) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
-	c, _, err := a.read(ctx, id)
-	return c, err
-}
-
-// Secrets returns the valid secrets of a client, newest first.
-func (a *Accounts) Secrets(ctx context.Context, id string) ([]registry.Secret, error) {
-	var out adminapi.Secrets
-	_, err := a.do(ctx, http.MethodGet, clientPath(id, "/secrets"), "", nil, nil, &out, clientcfg.ErrNotFound)
-	return out.Secrets, err
+	return stored(&doc), doc.Secrets, nil
 }
 
 // pageSize is the number of items read at once.
@@ -180,10 +173,12 @@ const mostEdits = 10
 // [clientcfg.ErrNotFound].
 func (a *Accounts) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (c clientcfg.Client, err error) {
 	for range mostEdits {
+		var doc adminapi.Registration
 		var etag string
-		if c, etag, err = a.read(ctx, id); err != nil {
+		if doc, etag, err = a.read(ctx, id); err != nil {
 			return c, err
 		}
+		c = stored(&doc)
 		if err = edit(&c); err != nil {
 			return c, err
 		}
