@@ -121,7 +121,7 @@ func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielde
 		if slices.Contains(sharedLists, flag) && !strings.Contains(spec, ",name=") {
 			l.Name = flag + "-" + l.Name // keeps the names distinct from the other lists, which clients see too
 		}
-		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
+		out, errs = append(out, l), append(errs, wrong.Under(fielderr.Item("--"+flag, i))...)
 	}
 	return out, errs
 }

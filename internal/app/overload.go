@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// overload connects overload control with the configuration and with the data for operators. Its
+// overloadControl connects overload control with the configuration and with the data for operators. Its
 // fields are set before the first request.
 type overloadControl struct {
 	shedder    *overload.Shedder

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -65,7 +64,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	g.checkIgnored(es)
 	for i, p := range g.TokenPath {
 		if _, err := tokenpath.Parse(p); err != nil {
-			es.Add(fmt.Sprintf("gateway.token_path[%d]", i), "%q: %v", p, err)
+			es.Add(fielderr.Item("gateway.token_path", i), "%q: %v", p, err)
 		}
 	}
 	g.Introspection.check(es, g.Insecure)

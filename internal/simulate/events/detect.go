@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,9 +77,10 @@ func (d *detector) detectLine(line []byte, m *Mapping) Format {
 	}
 	var l webLine
 	switch {
-	case l.split(line) && l.parts[webAgent] != nil:
-		return Combined
 	case l.split(line):
+		if l.parts[webAgent] != nil {
+			return Combined
+		}
 		return Common
 	case line[0] == '{' && !m.empty():
 		return JSON
@@ -138,26 +140,17 @@ func (d *detector) format(line []byte) Format {
 	isObject := d.line(line, d.root) == nil
 	for _, s := range d.all {
 		for _, texts := range s.texts {
-			if hasAll(texts, func(t string) bool { return bytes.Contains(line, []byte(t)) }) {
+			if !slices.ContainsFunc(texts, func(t string) bool { return !bytes.Contains(line, []byte(t)) }) {
 				return s.format
 			}
 		}
 		for _, object := range s.objects {
-			if isObject && hasAll(object, func(slot int) bool { return d.values[slot].kind != absent }) {
+			if isObject && !slices.ContainsFunc(object, func(slot int) bool { return d.values[slot].kind == absent }) {
 				return s.format
 			}
 		}
 	}
 	return ""
-}
-
-func hasAll[T any](all []T, has func(T) bool) bool {
-	for _, one := range all {
-		if !has(one) {
-			return false
-		}
-	}
-	return true
 }
 
 // foreign returns the problem of a file that must be converted first, recognised by its first

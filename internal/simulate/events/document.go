@@ -240,9 +240,7 @@ func (in *input) tooLong() (record []byte, line uint64, p *problem, ok bool) {
 		if in.start == in.end && !in.fill() {
 			break
 		}
-		for in.end-in.start < blockSize && in.fill() {
-		}
-		if b := in.buf[in.start:in.end]; space(b, 0) < len(b) && b[space(b, 0)] == '{' {
+		if b := in.head(); space(b, 0) < len(b) && b[space(b, 0)] == '{' {
 			break
 		}
 	}

@@ -49,13 +49,11 @@ const (
 	heldInAll = 64 << 10
 )
 
-// shared is the state that the files of one reader share, except for the clock: each file has its
-// own.
+// shared is the state that the files of one reader share.
 type shared struct {
 	Options
 	strings *stringTable
 	depth   int
-	clock   *clock
 }
 
 // open opens a log and detects its format. It counts lines in t and bytes in n.
@@ -83,9 +81,7 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 
 // begin examines the first lines.
 func (f *file) begin(c *shared, from io.Reader) error {
-	mine := *c
-	f.clock.zone, mine.clock = c.Zone, &f.clock
-	c = &mine
+	f.clock.zone = c.Zone
 	f.in = newInput(from)
 	if head := f.in.head(); bytes.HasPrefix(head, bom) {
 		f.in.start += len(bom)
@@ -112,6 +108,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		}
 		return err
 	}
+	p.clock = &f.clock
 	f.parser, f.in.table, f.in.doc.on = p, p.table, document && p.table == nil
 	return nil
 }

@@ -9,10 +9,22 @@ import (
 )
 
 // LineError is an unreadable line, under [Options].Strict.
-type LineError struct{ traffic.Cause }
+type LineError struct {
+	File           string
+	Line           uint64
+	Field, Problem string
+}
 
 // Error implements error.
-func (e *LineError) Error() string { return e.String() }
+func (e *LineError) Error() string {
+	c := e.cause()
+	return c.String()
+}
+
+// cause returns the cause that begins with the line.
+func (e *LineError) cause() traffic.Cause {
+	return traffic.Cause{Field: e.Field, Problem: e.Problem, Lines: 1, First: fmt.Sprintf("%s:%d", e.File, e.Line)}
+}
 
 // problem is a problem of a line. Problems are constants, so that there are few causes.
 type problem struct{ field, text string }
@@ -46,14 +58,14 @@ func (t *tally) unread(p *problem, file string, line uint64) *LineError {
 	if t.causes == nil {
 		t.causes = map[problem]*traffic.Cause{}
 	}
-	first := fmt.Sprintf("%s:%d", file, line)
-	c := t.causes[*p]
-	if c == nil {
-		c = &traffic.Cause{Field: p.field, Problem: p.text, First: first}
-		t.causes[*p] = c
+	e := &LineError{file, line, p.field, p.text}
+	if c := t.causes[*p]; c != nil {
+		c.Lines++
+	} else {
+		first := e.cause()
+		t.causes[*p] = &first
 	}
-	c.Lines++
-	return &LineError{traffic.Cause{Field: p.field, Problem: p.text, Lines: 1, First: first}}
+	return e
 }
 
 func (t *tally) lines() traffic.Lines {

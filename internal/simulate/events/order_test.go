@@ -219,7 +219,7 @@ func TestStrict(t *testing.T) {
 	r := openText(t, csvOf(1)+"noon,c\n1700000002,c\n", events.Options{Strict: true})
 	check.Equal(t, "requests", len(secondsOf(t, r)), 0) // it stops while it still looks for earlier requests
 	var at *events.LineError
-	if !errors.As(r.Err(), &at) || at.First != "-:3" || at.Field != "time" {
+	if !errors.As(r.Err(), &at) || at.File != "-" || at.Line != 3 || at.Field != "time" {
 		t.Errorf("the error is %v", r.Err())
 	}
 	check.ErrorSays(t, r.Err(), "-:3: time: is not a time with a date")

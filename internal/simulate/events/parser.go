@@ -78,7 +78,7 @@ type wanted struct {
 
 // newParser returns the parser of a format. head is the beginning of the log.
 func newParser(f Format, c *shared, head []byte) (*parser, error) {
-	p := &parser{strings: c.strings, clock: c.clock}
+	p := &parser{strings: c.strings}
 	switch f {
 	case JSON:
 		return p, p.mapJSON(&c.Mapping)

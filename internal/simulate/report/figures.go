@@ -15,7 +15,7 @@ func Sentence(r *simulate.Result) string {
 	}
 	n, refused := r.Total.Refused(), "none is refused"
 	if n > 0 {
-		refused = fmt.Sprintf("%s refused, of %s and %s", map[bool]string{true: "1 is", false: count(n) + " are"}[n == 1],
+		refused = fmt.Sprintf("%s refused, of %s and %s", counted(n, "is", "are"),
 			counted(r.ClientsHit, "client", "clients"), About(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
 	}
 	return fmt.Sprintf("Of %s of %s, from %s to %s, %s under %s.", counted(r.Total.Requests, "request", "requests"),
