@@ -23,47 +23,43 @@ var tints = []template.CSS{blue, orange, green, "var(--purple)", "var(--grey)", 
 
 // diagram is a chart, with the same values as a table.
 type diagram struct {
-	title, subtitle string
+	Title, Subtitle string
 	xLabel, yLabel  string
 	names           []string // of the X values 0, 1, 2, …; otherwise they are seconds since 1970
-	log             bool     // the X axis is logarithmic, and not a time
+	Log             bool     // the X axis is logarithmic, and not a time
 	yMin, yMax      float64  // range of the Y axis; if yMax is 0, it begins at 0 and contains all values
-	series          []series
-	table           *Table
-	reads           reads
+	Series          []series
+	Table           *Table
+	Reads           reads
 }
 
 func (d *diagram) add(s series, tint template.CSS) {
-	s.Number, s.Tint = len(d.series), tint
-	d.series = append(d.series, s)
+	s.Number, s.Tint = len(d.Series), tint
+	d.Series = append(d.Series, s)
 }
 
 // tabulate adds a table of the values of the series, which share their X values.
 func (d *diagram) tabulate(first string, name func(x float64) string, value func(y float64) cell) {
-	d.table = &Table{Caption: d.title, Columns: []column{{Name: first}}}
-	for _, s := range d.series {
-		d.table.Columns = append(d.table.Columns, column{Name: s.Name, Number: true})
+	d.Table = &Table{Caption: d.Title, Columns: []column{{Name: first}}}
+	for _, s := range d.Series {
+		d.Table.Columns = append(d.Table.Columns, column{Name: s.Name, Number: true})
 	}
-	for i, p := range d.series[0].points {
+	for i, p := range d.Series[0].points {
 		r := row{X: strconv.FormatFloat(p.X, 'f', -1, 64), Cells: []cell{{Text: name(p.X)}}}
-		for _, s := range d.series {
+		for _, s := range d.Series {
 			r.Cells = append(r.Cells, value(s.points[i].Y))
 		}
-		d.table.Rows = append(d.table.Rows, r)
+		d.Table.Rows = append(d.Table.Rows, r)
 	}
 }
 
-// picture is a diagram in the page, in a wide form and a narrow one for phones.
-type picture struct {
-	Title, Subtitle string
-	Reads           reads
-	Log             bool // the X axis
-	Series          []series
-	Wide, Narrow    *drawing
-	Table           *Table
-}
+// Wide draws the diagram for the page.
+func (d *diagram) Wide() *drawing { return d.draw(860, 240) }
 
-// reads selects how a script reads a value from a picture.
+// Narrow draws the diagram for phones.
+func (d *diagram) Narrow() *drawing { return d.draw(380, 200) }
+
+// reads selects how a script reads a value from a diagram.
 type reads string
 
 const (
@@ -71,23 +67,6 @@ const (
 	steps  reads = "steps"  // each value holds until the next one
 	points reads = "points" // the nearest one
 )
-
-// seriesNumbers returns the numbers of series that the page has rules for: as many as a diagram may
-// have.
-func seriesNumbers() []int {
-	numbers := make([]int, 1+len(tints))
-	for i := range numbers {
-		numbers[i] = i
-	}
-	return numbers
-}
-
-func (d *diagram) picture() *picture {
-	return &picture{
-		Title: d.title, Subtitle: d.subtitle, Reads: d.reads, Log: d.log, Series: d.series, Table: d.table,
-		Wide: d.draw(860, 240), Narrow: d.draw(380, 200),
-	}
-}
 
 // maxParts is the maximum number of time parts in a diagram: more would be too narrow to point at.
 const maxParts = 288
@@ -137,13 +116,13 @@ func (g grid) name(x float64) string {
 }
 
 func newDiagram(title, subtitle string, g grid) *diagram {
-	return &diagram{reads: parts, title: title, subtitle: subtitle, xLabel: "UTC", yLabel: g.unit()}
+	return &diagram{Reads: parts, Title: title, Subtitle: subtitle, xLabel: "UTC", yLabel: g.unit()}
 }
 
 // finish tabulates counts over time. The point that ends the last part gets no row.
 func (d *diagram) finish(g grid) *diagram {
 	d.tabulate("From, UTC", g.name, func(y float64) cell { return number(uint64(y)) })
-	d.table.Rows = d.table.Rows[:g.n]
+	d.Table.Rows = d.Table.Rows[:g.n]
 	return d
 }
 

@@ -71,17 +71,17 @@ func (d *diagram) draw(width, height float64) *drawing {
 	p.printf(`<svg viewBox="0 0 %v %v" aria-hidden="true" focusable="false">`, width, bottom)
 	p.axes(d)
 	bars := 0
-	for _, s := range d.series {
+	for _, s := range d.Series {
 		if s.kind == bar {
 			bars++
 		}
 	}
-	for i := range d.series {
+	for i := range d.Series {
 		p.printf("\n"+`<g class="series-%d" style="color:var(--series-%[1]d)">`, i)
-		if d.series[i].kind == bar {
-			p.bars(&d.series[i], i, bars)
+		if d.Series[i].kind == bar {
+			p.bars(&d.Series[i], i, bars)
 		} else {
-			p.curve(&d.series[i])
+			p.curve(&d.Series[i])
 		}
 		p.printf("</g>")
 	}
@@ -92,9 +92,9 @@ func (d *diagram) draw(width, height float64) *drawing {
 
 // scales returns the axes. The X axis has about most labels.
 func (d *diagram) scales(most int) (x, y scale) {
-	first := d.series[0].points
+	first := d.Series[0].points
 	low, high, highest := first[0].X, first[len(first)-1].X, 0.0
-	for _, s := range d.series {
+	for _, s := range d.Series {
 		for _, p := range s.points {
 			low, high, highest = min(low, p.X), max(high, p.X), max(highest, p.Y)
 		}
@@ -102,7 +102,7 @@ func (d *diagram) scales(most int) (x, y scale) {
 	switch {
 	case d.names != nil:
 		x = named(d.names, 2*most) // names are shorter than times
-	case d.log:
+	case d.Log:
 		x = logarithmic(low, high)
 	default:
 		x = overDays(low, high, most)

@@ -10,7 +10,7 @@ import (
 
 // whatIf is the comparison of limits.
 type whatIf struct {
-	Chart *picture
+	Chart *diagram
 	Table *Table
 }
 
@@ -19,11 +19,11 @@ func whatIfOf(all []simulate.WhatIf) *whatIf {
 	if len(all) == 0 {
 		return nil
 	}
-	return &whatIf{Chart: whatIfDiagram(all).picture(), Table: WhatIf(all)}
+	return &whatIf{Chart: whatIfDiagram(all), Table: WhatIf(all)}
 }
 
 func whatIfDiagram(all []simulate.WhatIf) *diagram {
-	d := &diagram{reads: points, title: "What if", subtitle: "what each limit would refuse", yLabel: "%"}
+	d := &diagram{Reads: points, Title: "What if", Subtitle: "what each limit would refuse", yLabel: "%"}
 	clients, requests := make([]point, len(all)), make([]point, len(all))
 	for i := range all {
 		w := &all[i]
@@ -41,7 +41,7 @@ func whatIfDiagram(all []simulate.WhatIf) *diagram {
 // target is a limit to look for.
 type target struct {
 	Title, Sentence, Stability string
-	Curve                      *picture
+	Curve                      *diagram
 	Outstanding, Days          *Table
 }
 
@@ -62,7 +62,7 @@ func targetOf(t *simulate.Target) *target {
 		}
 	}
 	if len(t.Curve) > 0 {
-		v.Curve = curveDiagram(t).picture()
+		v.Curve = curveDiagram(t)
 	}
 	return v
 }
@@ -86,10 +86,10 @@ func curveDiagram(t *simulate.Target) *diagram {
 		per = ratelimit.FormatWindow(t.Found.Window)
 	}
 	d := &diagram{
-		reads:    steps,
-		title:    fmt.Sprintf("Untouched %s by limit", t.Of),
-		subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
-		xLabel:   "limit, requests per " + per, log: true,
+		Reads:    steps,
+		Title:    fmt.Sprintf("Untouched %s by limit", t.Of),
+		Subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
+		xLabel:   "limit, requests per " + per, Log: true,
 		yLabel: "% untouched", yMax: 100,
 	}
 	untouched := make([]point, len(t.Curve))

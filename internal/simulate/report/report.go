@@ -20,7 +20,7 @@ var (
 	//go:embed report.js
 	script string
 
-	pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"series": seriesNumbers}).Parse(page))
+	pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"series": func() int { return 1 + len(tints) }}).Parse(page))
 )
 
 // maxClients is the maximum number of rows in the table of clients: a page with more is slow in a
@@ -36,7 +36,7 @@ type view struct {
 	Sentence string
 	Notes    []string
 	Figures  []figure
-	Charts   []*picture
+	Charts   []*diagram
 	Clients  *Table
 	WhatIf   *whatIf
 	Targets  []*target
@@ -66,9 +66,7 @@ func Write(w io.Writer, r *simulate.Result) error {
 	for _, f := range r.Policies {
 		v.Limits = append(v.Limits, simulate.PolicyFile{Name: printable(f.Name), Text: printableLines(f.Text)})
 	}
-	for _, d := range overTime(r) {
-		v.Charts = append(v.Charts, d.picture())
-	}
+	v.Charts = overTime(r)
 	for i := range r.Targets {
 		v.Targets = append(v.Targets, targetOf(&r.Targets[i]))
 	}

@@ -1,5 +1,5 @@
 // Package traffic has the input of the simulator: token requests in the order of their time, read
-// from a log (package events) or generated (package workload).
+// from a log (package events) or made up (lab/workload).
 package traffic
 
 import (
