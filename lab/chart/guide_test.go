@@ -90,15 +90,13 @@ func trace(t *testing.T, algorithm ratelimit.Algorithm, frames int) (points []ch
 	t.Helper()
 	l := ratelimit.NewLimit("l", 100, time.Minute)
 	l.Algorithm, l.Frames = algorithm, frames
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{l}
-	policies, err := ratelimit.Compile(settings)
+	policy, err := ratelimit.Enforced(l, l)
 	check.OK(t, err)
 	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	for half := range 301 {
 		now := noonOfGuide.Add(time.Duration(half) * time.Second / 2)
 		if half == 100 {
-			c.Take(now, key, policies.For("c"), 100)
+			c.Take(now, key, policy, 100)
 		}
 		estimate := 0.0
 		for _, u := range c.Usage(now, key) {

@@ -133,11 +133,9 @@ func sleepUntil(at time.Time) { <-time.After(time.Until(at)) }
 func policyOf(t *testing.T, l ratelimit.Limit, requests int64) *ratelimit.Effective {
 	t.Helper()
 	l.Requests = requests
-	s := ratelimit.DefaultSettings()
-	s.Default = ratelimit.Policy{User: []ratelimit.Limit{l}, Client: []ratelimit.Limit{l}}
-	compiled, err := ratelimit.Compile(s)
+	e, err := ratelimit.Enforced(l, l)
 	check.OK(t, err)
-	return compiled.For("any")
+	return e
 }
 
 // runUntil lets time pass up to at, with all points in between.

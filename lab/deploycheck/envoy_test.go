@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 )
 
 // findEnvoy skips the test where there is no Envoy. CI has to have one.
@@ -60,7 +61,7 @@ func newEnvoyBefore(t *testing.T, file string) *envoyBefore {
 	t.Cleanup(idp.Close)
 	address, asked := testworld.FreeAddress(t), testworld.FreeAddress(t)
 	config := configured(t, "judge.yaml", "rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n")
-	e.judge = run(t, asked, builtServer(t), "gateway", "--judge", "--listen=127.0.0.1:0", "--envoy-listen="+asked, "--token-path=/oauth2/token",
+	e.judge = run(t, asked, servers.Binary(t), "gateway", "--judge", "--listen=127.0.0.1:0", "--envoy-listen="+asked, "--token-path=/oauth2/token",
 		"--admin-listen=", "--drain-delay=0s", "--config="+config, "--data="+filepath.Join(t.TempDir(), "oauth.db"))
 	e.url = "http://" + address
 	text := read(t, "deploy/envoy/"+file)

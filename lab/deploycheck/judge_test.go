@@ -14,6 +14,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
+	"oauth-server/lab/servers"
 )
 
 // nginxThatAsks runs nginx with the configuration of docs/gateway.md, in which only the addresses are replaced.
@@ -45,7 +46,7 @@ func runNginxThatAsks(t *testing.T, text, judge, idp string, more map[string]str
 func startJudge(t *testing.T) (address string, stop func()) {
 	t.Helper()
 	address = testworld.FreeAddress(t)
-	p := run(t, address, builtServer(t), "gateway", "--judge", "--listen="+address, "--admin-listen=", "--drain-delay=0s",
+	p := run(t, address, servers.Binary(t), "gateway", "--judge", "--listen="+address, "--admin-listen=", "--drain-delay=0s",
 		"--trusted-proxies=127.0.0.1", "--config="+configured(t, "judge.yaml", limitsOfTheJudge), "--data="+filepath.Join(t.TempDir(), "oauth.db"))
 	return address, func() { check.OK(t, p.Stop()) }
 }

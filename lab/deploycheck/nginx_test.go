@@ -160,7 +160,7 @@ const adasPassword = "correct horse battery staple"
 // startBehind starts both. The server trusts these proxies.
 func startBehind(t *testing.T, trusted ...string) *behind {
 	t.Helper()
-	store, listen := servers.InFile(builtServer(t), t.TempDir(), "oauth"), testworld.FreeAddress(t)
+	store, listen := servers.InFile(servers.Binary(t), t.TempDir(), "oauth"), testworld.FreeAddress(t)
 	check.OK(t, store.CreateClient(t.Context(), "shop"))
 	check.OK(t, store.CreateUser(t.Context(), "ada", adasPassword))
 	args := slices.Concat([]string{

@@ -3,7 +3,6 @@ package deploycheck
 import (
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -11,31 +10,7 @@ import (
 	"oauth-server/lab/servers"
 )
 
-var built struct {
-	sync.Once
-	dir, binary string
-	err         error
-}
-
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
-	}
-	os.Exit(status)
-}
-
-// builtServer returns the path of the server's binary.
-func builtServer(t *testing.T) string {
-	t.Helper()
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "deploycheck-*"); built.err == nil { //nolint:usetesting // for all tests
-			built.binary, built.err = servers.BuildServer(t.Context(), built.dir)
-		}
-	})
-	check.OK(t, built.err)
-	return built.binary
-}
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 // run runs a command until the test ends, and waits until it listens on the address.
 func run(t *testing.T, address string, args ...string) *process.Process {

@@ -17,16 +17,15 @@ type ours struct {
 }
 
 func newOurs(l Limit, keys int) (Limiter, error) {
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("limit", l.Requests, l.Window)}
-	policies, err := ratelimit.Compile(settings)
+	limit := ratelimit.NewLimit("limit", l.Requests, l.Window)
+	policy, err := ratelimit.Enforced(limit, limit)
 	if err != nil {
 		return nil, err
 	}
 	c, now := ratelimit.NewCounters(keys), clock.New(nil).Now
 	return &ours{
 		counters: c, sync: c.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now}),
-		policy: policies.For("client"), now: now,
+		policy: policy, now: now,
 	}, nil
 }
 

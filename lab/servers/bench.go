@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,22 +13,38 @@ import (
 	"oauth-server/lab/process"
 )
 
-// binaries are our server and the peers.
-type binaries struct{ ours, peer string }
+var built string // directory of the binaries, or empty
 
-// build builds them when they are first asked for.
-var build = sync.OnceValues(func() (b binaries, err error) {
-	if built, err = os.MkdirTemp("", "benchmarks-*"); err != nil {
-		return b, err
-	}
-	ctx := context.Background()
-	b.peer = filepath.Join(built, "peer")
-	ours, err := BuildServer(ctx, built)
-	b.ours = ours
-	return b, errors.Join(err, Build(ctx, "lab", "./cmd/peer", b.peer))
+// directory makes it when the first binary is asked for.
+var directory = sync.OnceValues(func() (_ string, err error) {
+	built, err = os.MkdirTemp("", "lab-*")
+	return built, err
 })
 
-var built string // directory of the binaries, or empty
+// ours and peer build our server and the peers when they are first asked for.
+var (
+	ours = sync.OnceValues(func() (string, error) {
+		dir, err := directory()
+		if err != nil {
+			return "", err
+		}
+		return BuildServer(context.Background(), dir)
+	})
+	peer = sync.OnceValues(func() (string, error) {
+		dir, err := directory()
+		if err != nil {
+			return "", err
+		}
+		binary := filepath.Join(dir, "peer")
+		return binary, Build(context.Background(), "lab", "./cmd/peer", binary)
+	})
+)
+
+// Binary returns our server, built for the tests of a package, which call [Main].
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	return must(ours())(tb)
+}
 
 // Main runs the tests of a package, and removes the binaries that they needed.
 func Main(m *testing.M) int {
@@ -76,7 +91,7 @@ func StartPeer(tb testing.TB, name string) *Server {
 	tb.Helper()
 	free := must(process.FreeAddresses(tb.Context(), 1))(tb)[0]
 	s := &Server{Address: free, Admin: free, Secrets: map[string]string{Client: rand.Text() + rand.Text()}}
-	binary := must(build())(tb).peer
+	binary := must(peer())(tb)
 	s.Process = must(process.Start(core(tb), tb.TempDir(), name, binary, name, free, Client, s.Secrets[Client]))(tb)
 	stopAfter(tb, s)
 	if err := s.Await(tb.Context(), process.Answers(s.URL()+"/metrics")); err != nil {
@@ -88,7 +103,7 @@ func StartPeer(tb testing.TB, name string) *Server {
 // StartGateway starts a gateway before a peer.
 func StartGateway(tb testing.TB, upstream *Server, config string) *Server {
 	tb.Helper()
-	s := must(Gateway(tb.Context(), core(tb), must(build())(tb).ours, tb.TempDir(), upstream.URL(), "/token", config))(tb)
+	s := must(Gateway(tb.Context(), core(tb), Binary(tb), tb.TempDir(), upstream.URL(), "/token", config))(tb)
 	s.Secrets = upstream.Secrets
 	stopAfter(tb, s)
 	return s
@@ -101,33 +116,21 @@ type Registration struct {
 	Password string   // of a user
 }
 
-// NewStore makes a store in the directory, with those who are registered.
-func NewStore(tb testing.TB, dir string, all ...Registration) *Store {
+// Start starts our server on a store with those who are registered.
+func Start(tb testing.TB, config string, all ...Registration) *Server {
 	tb.Helper()
-	s := InFile(must(build())(tb).ours, dir, "oauth-server")
+	store := InFile(Binary(tb), tb.TempDir(), "oauth-server")
 	for _, r := range all {
 		var err error
 		if r.Password != "" {
-			err = s.CreateUser(tb.Context(), r.Name, r.Password)
+			err = store.CreateUser(tb.Context(), r.Name, r.Password)
 		} else {
-			err = s.CreateClient(tb.Context(), r.Name, append([]string{"--scope=read", "--scope=write"}, r.Flags...)...)
+			err = store.CreateClient(tb.Context(), r.Name, append([]string{"--scope=read", "--scope=write"}, r.Flags...)...)
 		}
 		if err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return s
-}
-
-// Start starts our server on a store with those who are registered.
-func Start(tb testing.TB, config string, all ...Registration) *Server {
-	tb.Helper()
-	return StartOn(tb, NewStore(tb, tb.TempDir(), all...), config)
-}
-
-// StartOn starts our server on a store.
-func StartOn(tb testing.TB, store *Store, config string) *Server {
-	tb.Helper()
 	s := must(store.Serve(tb.Context(), core(tb), config))(tb)
 	stopAfter(tb, s)
 	return s

@@ -67,13 +67,12 @@ type decider struct {
 
 func newDecider(tb testing.TB, limit int64, window time.Duration) *decider {
 	tb.Helper()
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("limit", limit, window)}
-	policies, err := ratelimit.Compile(settings)
+	l := ratelimit.NewLimit("limit", limit, window)
+	policy, err := ratelimit.Enforced(l, l)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &decider{ratelimit.NewCounters(0), policies.For("client")}
+	return &decider{ratelimit.NewCounters(0), policy}
 }
 
 func (d *decider) take(k ratelimit.Key) bool {

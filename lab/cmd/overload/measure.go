@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/lab/load"
 	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 )
 
 // settings says which loads to measure, and for how long.
@@ -112,8 +113,7 @@ func (m *measurement) send(ctx context.Context, mix mix, seed uint64, stream loa
 	if stream.Closed == 0 {
 		stream.Patience, stream.Connections = patience, connections
 	}
-	_, core := m.cores()
-	results, err := load.Run(ctx, load.Options{Address: m.world.server.Address, Core: core, Seed: seed}, stream)
+	results, err := load.Run(ctx, load.Options{Address: m.world.server.Address, Core: m.world.core, Seed: seed}, stream)
 	cancel()
 	used := <-sampled
 	if err != nil {
@@ -124,16 +124,18 @@ func (m *measurement) send(ctx context.Context, mix mix, seed uint64, stream loa
 
 // saturate sends a mix. That many requests are always under way.
 func (m *measurement) saturate(ctx context.Context, mix mix, atOnce int, lasts time.Duration) (*sent, error) {
-	m.settle()
+	m.settle(ctx)
 	return m.send(ctx, mix, 1, load.Stream{Phases: load.Steady(0, lasts), Closed: atOnce})
 }
 
 // settle waits until neither the server nor other programs have work left, for at most m.quiet.
-func (m *measurement) settle() {
+func (m *measurement) settle(ctx context.Context) {
 	const tick, quiet = time.Second / 2, 0.1
 	for began := time.Now(); time.Since(began) < m.quiet; {
 		before, err := process.Busy(process.AnyCore)
-		<-time.After(tick)
+		if servers.Pause(ctx, tick) != nil {
+			return
+		}
 		after, also := process.Busy(process.AnyCore)
 		if err != nil || also != nil || (after-before).Seconds() < quiet*tick.Seconds() {
 			return
@@ -322,7 +324,7 @@ func (m *measurement) row(ctx context.Context, r row, after time.Duration) error
 
 // attempt sends the load of a row, and fills the row.
 func (m *measurement) attempt(ctx context.Context, r *row, after time.Duration) (*sent, error) {
-	m.settle()
+	m.settle(ctx)
 	mix, capacity := everything, m.report.capacity
 	if r.series == tokenSeries {
 		mix, capacity = tokensOnly, m.report.tokenCapacity

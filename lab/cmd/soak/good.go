@@ -121,14 +121,7 @@ func (g *goodClient) run(ctx context.Context, due time.Time) {
 
 // sleepUntil returns false if ctx ended first.
 func sleepUntil(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return servers.Pause(ctx, time.Until(t)) == nil
 }
 
 // send sends one token request. After invalid_grant the next one signs in.
