@@ -166,3 +166,9 @@ func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (strin
 	l.kept = &result.Token
 	return result.Token.AccessToken, nil
 }
+
+// completeWithin is the timeout of a completion.
+const completeWithin = 2 * time.Second
+
+// defaultAdmin is the default admin address of serve.
+const defaultAdmin = "http://127.0.0.1:9097"

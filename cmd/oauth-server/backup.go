@@ -39,7 +39,7 @@ func (f *dataFileFlags) add(c *cli, cmd *cobra.Command) {
 // find resolves the path of the data file. If OAUTH_SERVER sends the other commands to a server,
 // the file has to be named explicitly, to avoid copying or replacing another server's file.
 func (f *dataFileFlags) find() error {
-	if server := f.variable("OAUTH_SERVER"); server != "" && (&registryFlags{settings: f.settings}).storeFlag() == "" {
+	if server := f.variable("OAUTH_SERVER"); server != "" && f.settings.storeFlag() == "" {
 		return usagef("OAUTH_SERVER names %s, but this command works on a data file of this machine: name that with --data or --config", server)
 	}
 	cfg, err := config.LoadStore(f.settings.sources(f.environ))

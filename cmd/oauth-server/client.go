@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/strict/fielderr"
 )
 
-func newClient(c *cli) *cobra.Command {
+func newClient(c *registryCommands) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
 		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientRotate(c),
 		newClientRevoke(c), newClientDelete(c), newClientImport(c))
@@ -31,7 +31,7 @@ type credentials struct {
 	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
 }
 
-func newClientCreate(c *cli) *cobra.Command {
+func newClientCreate(c *registryCommands) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
 	admin, given, labels := accessFlag{}, &givenSecret{}, &labelFlags{}
@@ -65,8 +65,8 @@ func newClientCreate(c *cli) *cobra.Command {
 		} else if already {
 			return c.answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
 		}
-		admin.note(c, &made)
-		return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
+		admin.note(c.cli, &made)
+		return showCredentials(c, credentials{ClientID: made.ID, ClientSecret: secret})
 	})
 	f.later = "Running servers know the client within two seconds, and answer it with invalid_client until then."
 	return first(cmd, func(args []string) error {
@@ -132,7 +132,7 @@ func grantsOf(kinds []string) []clientcfg.Grant {
 	return out
 }
 
-func (c *cli) showCredentials(cr credentials) error {
+func showCredentials(c *registryCommands, cr credentials) error {
 	if c.output == outputJSON {
 		return c.json(cr)
 	}
@@ -148,7 +148,7 @@ func (c *cli) showCredentials(cr credentials) error {
 	return err
 }
 
-func newClientList(c *cli) *cobra.Command {
+func newClientList(c *registryCommands) *cobra.Command {
 	var filter registry.Filter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients", Args: takes(),
@@ -188,13 +188,13 @@ func newClientList(c *cli) *cobra.Command {
 	})
 }
 
-func newClientShow(c *cli) *cobra.Command {
+func newClientShow(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show a client, and when its secrets were last used", Args: takes("ID"),
 		Example: "  oauth-server client show shop\n  oauth-server client show shop -o json",
 	}
 	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		return c.showClient(ctx, r, args[0])
+		return showClient(ctx, c, r, args[0])
 	})
 }
 
@@ -204,7 +204,7 @@ type shownClient struct {
 	Secrets []registry.Secret `json:"secrets,omitempty"`
 }
 
-func (c *cli) showClient(ctx context.Context, r *adminclient.Accounts, id string) error {
+func showClient(ctx context.Context, c *registryCommands, r *adminclient.Accounts, id string) error {
 	cl, secrets, err := r.FindClient(ctx, id)
 	if err != nil {
 		return clientError(id, err)
@@ -232,7 +232,7 @@ func (c *cli) showClient(ctx context.Context, r *adminclient.Accounts, id string
 	return c.list(shownClient{cl, secrets}, rows...)
 }
 
-func newClientRotate(c *cli) *cobra.Command {
+func newClientRotate(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
 		Long: `Give a client a new secret and show it, once. The old secret stops working at once, or
@@ -251,13 +251,13 @@ may know the old secret.`,
 	cmd.Flags().BoolVar(&end, "end-former", false, "make no new secret, and end the old one that is still valid")
 	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if end {
-			return clientError(args[0], c.endFormer(ctx, r, args[0]))
+			return clientError(args[0], endFormer(ctx, c, r, args[0]))
 		}
 		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
+		return showCredentials(c, credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
 	})
 	return first(cmd, func([]string) error {
 		if end && (rotation.Revoke || rotation.Overlap != 0) {
@@ -268,7 +268,7 @@ may know the old secret.`,
 }
 
 // endFormer ends the former secret of a client, if it is still valid.
-func (c *cli) endFormer(ctx context.Context, r *adminclient.Accounts, id string) error {
+func endFormer(ctx context.Context, c *registryCommands, r *adminclient.Accounts, id string) error {
 	_, secrets, err := r.FindClient(ctx, id)
 	if err != nil {
 		return err
@@ -285,7 +285,7 @@ func (c *cli) endFormer(ctx context.Context, r *adminclient.Accounts, id string)
 	return fmt.Errorf("client %q has no former secret that is still valid", id)
 }
 
-func newClientRevoke(c *cli) *cobra.Command {
+func newClientRevoke(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: takes("ID"),
 		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
@@ -332,9 +332,9 @@ func timeOrDash(at time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-func orDash(list []string) string {
-	if len(list) == 0 {
-		return "-"
+func grantNames() (names []string) {
+	for _, g := range clientcfg.Grants() {
+		names = append(names, string(g))
 	}
-	return strings.Join(list, " ")
+	return names
 }

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/registry"
 )
 
-func newClientDelete(c *cli) *cobra.Command {
+func newClientDelete(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete ID", Short: "Delete a client", Args: takes("ID"),
 		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
@@ -39,7 +39,7 @@ func removals(id string, l *registry.Limits) (commands []string) {
 		commands = append(commands, "oauth-server limits unset "+shellWord(id))
 	}
 	for _, name := range l.Users {
-		commands = append(commands, fmt.Sprintf("oauth-server limits unset %s --%s %s", shellWord(id), forUser, shellWord(name)))
+		commands = append(commands, fmt.Sprintf("oauth-server limits unset %s --for-user %s", shellWord(id), shellWord(name)))
 	}
 	if more := l.Overrides - len(l.Users); more > 0 && len(l.Users) > 0 {
 		commands = append(commands, fmt.Sprintf("... and so on for %d more, which this shows: oauth-server limits get %s", more, shellWord(id)))

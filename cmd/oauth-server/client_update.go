@@ -25,7 +25,7 @@ type clientEdit struct {
 	given                         func(name string) bool
 }
 
-func newClientUpdate(c *cli) *cobra.Command {
+func newClientUpdate(c *registryCommands) *cobra.Command {
 	e := &clientEdit{}
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(takes("ID"), "admin"),
@@ -58,8 +58,8 @@ label and leaves the others. Secrets do not change: see rotate-secret.`,
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		e.admin.note(c, &cl)
-		return c.showClient(ctx, r, cl.ID)
+		e.admin.note(c.cli, &cl)
+		return showClient(ctx, c, r, cl.ID)
 	})
 	return first(cmd, func([]string) error {
 		any := false

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,17 +14,17 @@ import (
 // lookUp reads for a completion from the store or server that the command itself would use, within
 // [completeWithin] and without output. A command that does not choose a store reads from the server
 // that its flags or the environment name. On an error, nothing is offered.
-func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) {
+func (c *registryCommands) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	f := c.places[cmd]
+	f := c.flags[cmd]
 	if f == nil {
 		if api, err := c.completing(cmd).connect(); err == nil {
 			_ = read(ctx, &adminclient.Accounts{Client: api})
 		}
 		return
 	}
-	quiet := *c
+	quiet := *c.cli
 	quiet.in, quiet.errOut = strings.NewReader(""), io.Discard
 	f.cli, f.creates, f.timeout = &quiet, false, completeWithin
 	_ = f.with(ctx, func(r *adminclient.Accounts) error { return read(ctx, r) })
@@ -33,8 +32,8 @@ func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *admin
 
 // completing returns API flags for the completions of a command that can also work without a
 // server. They select the server named by the command's flags or the environment.
-func (c *cli) completing(cmd *cobra.Command) *apiFlags {
-	l := &apiFlags{cli: c, timeout: completeWithin}
+func (c *registryCommands) completing(cmd *cobra.Command) *apiFlags {
+	l := &apiFlags{cli: c.cli, timeout: completeWithin}
 	for name, into := range map[string]*string{
 		"server": &l.server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
 	} {
@@ -46,7 +45,7 @@ func (c *cli) completing(cmd *cobra.Command) *apiFlags {
 }
 
 // completeClientID completes the ID of a client as the first argument.
-func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+func (c *registryCommands) completeClientID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -63,18 +62,11 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// beginning returns the texts with the prefix typed, sorted.
-func beginning(texts []string, typed string) []string {
-	texts = slices.DeleteFunc(texts, func(s string) bool { return !strings.HasPrefix(s, typed) })
-	slices.Sort(texts)
-	return slices.Compact(texts)
-}
-
 // mostCompleted is the maximum number of usernames offered.
 const mostCompleted = 100
 
 // completeUsername completes the name of a user as the first argument.
-func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+func (c *registryCommands) completeUsername(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -88,30 +80,13 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSignIn completes what a user has of one kind, by ID. The user is the first argument.
-func (c *cli) completeSignIn(ids func(u *shownUser) []string) completion {
-	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-			u, err := readShownUser(ctx, r, args[0])
-			if err == nil {
-				out = ids(&u)
-			}
-			return err
-		})
-		return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // completeNamedUser completes the name of a user as the value of a flag.
-func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (c *registryCommands) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return c.completeUsername(cmd, nil, typed)
 }
 
 // completeLabel completes a label with the labels that clients have.
-func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+func (c *registryCommands) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{})
 		for i := range all.Clients {
@@ -123,7 +98,7 @@ func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out [
 }
 
 // completeLabelName completes a label's name with the labels of the client in the first argument.
-func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+func (c *registryCommands) completeLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
@@ -68,22 +67,4 @@ func nameOfTarget(target string) string {
 		return "the candidate for " + name
 	}
 	return name
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return one + "s"
-}
-
-// ago formats how long ago something happened.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%d h ago", int(d.Hours()))
 }

@@ -14,7 +14,7 @@ import (
 
 // serveDemo runs a server on a temporary store until ctx ends, and removes
 // the store.
-func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error) {
+func serveDemo(ctx context.Context, c *cli, sources config.Sources) (err error) {
 	dir, err := os.MkdirTemp("", "oauth-server-demo-")
 	if err != nil {
 		return err
@@ -30,20 +30,20 @@ func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error)
 		return usagef("--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration")
 	}
 	var demo *app.Demo
-	return c.runServer(ctx, cfg, app.Options{
+	return runServer(ctx, c, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
 			demo, err = app.NewDemo(ctx, store, time.Now())
 			return err
 		},
 		Listening: func(s *app.Server) {
-			if err := c.showDemo(demo, s.Issuer(), s.AdminURL(), dir); err != nil {
+			if err := showDemo(c, demo, s.Issuer(), s.AdminURL(), dir); err != nil {
 				c.note("oauth-server: show the demo: %v", err)
 			}
 		},
 	})
 }
 
-func (c *cli) showDemo(d *app.Demo, issuer, admin, dir string) error {
+func showDemo(c *cli, d *app.Demo, issuer, admin, dir string) error {
 	lines := d.Lines(issuer, admin, dir)
 	if c.output == outputJSON {
 		return c.json(struct {
@@ -56,11 +56,11 @@ func (c *cli) showDemo(d *app.Demo, issuer, admin, dir string) error {
 # Client %s with secret %s; public client %s.
 # Sign in as %s with the password %s.
 `, issuer, d.ClientID, d.ClientSecret, d.PublicClientID, d.Username, d.Password)
-	return errors.Join(err, c.showLines(lines))
+	return errors.Join(err, showLines(c, lines))
 }
 
 // showLines writes the demo commands for pasting.
-func (c *cli) showLines(lines []app.DemoLine) (err error) {
+func showLines(c *cli, lines []app.DemoLine) (err error) {
 	for _, l := range lines {
 		if _, failed := fmt.Fprintf(c.out, "\n# %s\n%s\n", l.Title, l.Command); failed != nil {
 			err = errors.Join(err, failed)

@@ -40,11 +40,11 @@ Limits, dry-run, metrics and the commands of operators are those of oauth-server
 			cmd.Flags().Lookup(o.Name).Hidden = true
 		}
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runGateway(cmd.Context(), c, f) }
 	return cmd
 }
 
-func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
+func runGateway(ctx context.Context, c *cli, f *gatewayFlags) error {
 	c.catchHangups()
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
@@ -52,10 +52,10 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	switch {
 	case f.demo && f.check:
 		_, err := gatewayDemoConfig(sources, "gateway.db", "http://127.0.0.1")
-		return c.showCheck(err)
+		return showCheck(c, err)
 	case f.demo && !f.print:
 		signal.Stop(c.hangups)
-		return c.gatewayDemo(ctx, sources)
+		return gatewayDemo(ctx, c, sources)
 	}
 	cfg, err := config.Load(sources)
 	if err == nil && !cfg.Gateway.Enabled() {
@@ -63,14 +63,14 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	}
 	switch {
 	case f.check:
-		return c.showCheck(err)
+		return showCheck(c, err)
 	case err != nil:
 		return err
 	case f.print:
-		return c.showConfig(cfg)
+		return showConfig(c, cfg)
 	}
 	if sources.Path() == "" && c.terminal { // as in serve
 		signal.Stop(c.hangups)
 	}
-	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
+	return runServer(ctx, c, cfg, app.Options{Sources: &sources, Reread: c.hangups})
 }

@@ -15,7 +15,7 @@ import (
 
 // gatewayDemo runs a gateway and a small upstream server, both on temporary stores, until ctx ends.
 // It then removes the stores.
-func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err error) {
+func gatewayDemo(ctx context.Context, c *cli, sources config.Sources) (err error) {
 	dir, err := os.MkdirTemp("", "oauth-gateway-demo-")
 	if err != nil {
 		return err
@@ -34,13 +34,13 @@ func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err erro
 	if err != nil {
 		return err
 	}
-	return c.runServer(ctx, cfg, app.Options{
+	return runServer(ctx, c, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
 			up.demo.AdminSecret, err = app.NewDemoOperator(ctx, store, up.demo.AdminClientID, time.Now())
 			return err
 		},
 		Listening: func(s *app.Server) {
-			if err := c.showGatewayDemo(up.demo, "http://"+s.Address(), s.AdminURL(), dir); err != nil {
+			if err := showGatewayDemo(c, up.demo, "http://"+s.Address(), s.AdminURL(), dir); err != nil {
 				c.note("oauth-server: show the demo: %v", err)
 			}
 		},
@@ -95,7 +95,7 @@ func (u *demoUpstream) start(ctx context.Context, path string) error {
 	}
 }
 
-func (c *cli) showGatewayDemo(d *app.Demo, gateway, admin, dir string) error {
+func showGatewayDemo(c *cli, d *app.Demo, gateway, admin, dir string) error {
 	lines := d.GatewayLines(gateway, admin, dir)
 	if c.output == outputJSON {
 		return c.json(struct {
@@ -107,5 +107,5 @@ func (c *cli) showGatewayDemo(d *app.Demo, gateway, admin, dir string) error {
 	_, err := fmt.Fprintf(c.out, `# A gateway at %s before a server that knows nothing of it, which end with Ctrl-C and leave nothing behind.
 # Client %s with secret %s; user %s with the password %s. The gateway has none of them.
 `, gateway, d.ClientID, d.ClientSecret, d.Username, d.Password)
-	return errors.Join(err, c.showLines(lines))
+	return errors.Join(err, showLines(c, lines))
 }

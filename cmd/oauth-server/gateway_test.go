@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -23,7 +22,6 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/config"
 )
 
 // tokenUpstream is a server whose token endpoint gives everybody a token, and everything else is its path.
@@ -160,14 +158,6 @@ func TestGatewayHelp(t *testing.T) {
 func TestGatewayDemoChecked(t *testing.T) {
 	stdout := runOK(t, "", "gateway", "--demo", "--check-config")
 	check.Equal(t, "output", stdout, "ok\n")
-}
-
-// TestGatewayDemoStopped: a stop before the upstream of the demo listens is no failure.
-func TestGatewayDemoStopped(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	c := &cli{out: io.Discard, errOut: io.Discard}
-	check.OK(t, c.gatewayDemo(ctx, config.Sources{}))
 }
 
 // TestServeIsNoGateway: the configuration of a gateway does not become a server by mistake, nor the other way round.

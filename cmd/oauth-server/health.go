@@ -64,13 +64,13 @@ on to its upstream.
 				return err
 			}
 			if url != "" {
-				return c.health(ctx, &http.Client{Transport: transport}, url)
+				return showHealth(ctx, c, &http.Client{Transport: transport}, url)
 			}
 			own, err := h.url()
 			if err != nil {
 				return err
 			}
-			err = c.health(ctx, &http.Client{Transport: toThisMachine(transport)}, own)
+			err = showHealth(ctx, c, &http.Client{Transport: toThisMachine(transport)}, own)
 			if down := (*net.OpError)(nil); errors.As(err, &down) {
 				err = fmt.Errorf("%w; if the server listens elsewhere, give health the same --config, --listen and --admin-listen", err)
 			}
@@ -146,8 +146,10 @@ func (h *healthCheck) running() *settings {
 		return nil
 	}
 	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	cmd, rest, err := newRoot(&cli{}).Find(args[1:])
-	if err != nil || cmd.Name() != "serve" && cmd.Name() != "gateway" || cmd.ParseFlags(rest) != nil {
+	servers := group("oauth-server", "", newServe(&cli{}), newGateway(&cli{}))
+	servers.PersistentFlags().StringP("output", "o", "", "")
+	cmd, rest, err := servers.Find(args[1:])
+	if err != nil || cmd == servers || cmd.ParseFlags(rest) != nil {
 		return nil
 	}
 	file, _ := cmd.Flags().GetString("config")
@@ -176,7 +178,7 @@ func toThisMachine(transport http.RoundTripper) http.RoundTripper {
 	return t
 }
 
-func (c *cli) health(ctx context.Context, client *http.Client, url string) error {
+func showHealth(ctx context.Context, c *cli, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return &usageError{err}

@@ -18,13 +18,9 @@ import (
 	"oauth-server/internal/strict/fielderr"
 )
 
-// importAtOnce is the number of lines stored concurrently. It is below the number of connections
-// that one source may open to the admin address of a server with a low limit on open files.
-const importAtOnce = 24
-
 // importing is the import of clients or users from JSON lines.
 type importing struct {
-	*cli
+	*registryCommands
 	what           string // client or user
 	partial, check bool
 	// readLine returns the name on a line and a function that stores it. Its errors are about this
@@ -55,8 +51,8 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
-func newUserImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "user", readLine: readUser}
+func newUserImport(c *registryCommands) *cobra.Command {
+	i := &importing{registryCommands: c, what: "user", readLine: readUser}
 	return i.command("import FILE", "Import users with the password hashes of another program",
 		`  username       as for user create
   password_hash  argon2id: $argon2id$v=19$m=…,t=…,p=…$salt$key
@@ -71,8 +67,8 @@ release: an earlier one cannot verify them.`,
   echo '{"username": "ada", "password_hash": "$2b$12$…"}' | oauth-server user import -`)
 }
 
-func newClientImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "client", readLine: readClient}
+func newClientImport(c *registryCommands) *cobra.Command {
+	i := &importing{registryCommands: c, what: "client", readLine: readClient}
 	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
 		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for
 a public client), grant_types, redirect_uris, scope; and audience, require_pkce,

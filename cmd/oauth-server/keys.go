@@ -22,7 +22,7 @@ func newKeys(c *cli) *cobra.Command {
 }
 
 // onKeys is like onStore, for commands that also need the settings of the signing keys.
-func (c *cli) onKeys(cmd *cobra.Command, do func(ctx context.Context, store app.Store, cfg *config.Config) error) *cobra.Command {
+func onKeys(c *cli, cmd *cobra.Command, do func(ctx context.Context, store app.Store, cfg *config.Config) error) *cobra.Command {
 	set := addSettings(cmd, func(o config.Option) bool { return o.IsStore() || o.IsKeys() })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.LoadKeys(set.sources(c.environ))
@@ -59,7 +59,7 @@ the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key
 "current" is the first of keys.secret, "second" the one after it, and "other" neither.`,
 		Example: "  oauth-server keys list\n  oauth-server keys list --mongodb-uri mongodb://localhost",
 	}
-	return c.onKeys(cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
+	return onKeys(c, cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
 		secrets, err := cfg.Keys.Secrets()
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 	flags.BoolVar(&now, "now", false, "let the new key sign at once, and withdraw all others")
 	flags.BoolVarP(&yes, "yes", "y", false, "confirm --now beforehand")
 	flags.BoolVar(&lost, "secret-lost", false, "with --now: encrypt by keys.secret although the keys so far are encrypted by another secret")
-	return c.onKeys(cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
+	return onKeys(c, cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
 		if lost && !now {
 			return usagef("--secret-lost is for --now only")
 		}
@@ -134,15 +134,15 @@ func newKeysRotate(c *cli) *cobra.Command {
 		r := keys.Replacement{Store: store, Secrets: secrets, SecretLost: lost, Time: time.Now()}
 		if !now {
 			made, err := r.Ahead(ctx, keys.PublishAhead(cfg.Tokens.KeyRotation.Std()))
-			return c.showReplaced(replaced{Made: showKeys(made, secrets, r.Time)}, err)
+			return showReplaced(c, replaced{Made: showKeys(made, secrets, r.Time)}, err)
 		}
 		if !yes {
-			if err := c.confirmReplacement(ctx, store); err != nil {
+			if err := confirmReplacement(ctx, c, store); err != nil {
 				return err
 			}
 		}
 		made, withdrawn, err := r.Now(ctx)
-		if err := c.showReplaced(replaced{showKeys(made, secrets, r.Time), ids(withdrawn)}, err); err != nil {
+		if err := showReplaced(c, replaced{showKeys(made, secrets, r.Time), ids(withdrawn)}, err); err != nil {
 			return err
 		}
 		c.note("Servers refuse every earlier access token within two seconds. Clients must get a new one.")
@@ -152,7 +152,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 
 // confirmReplacement explains what --now does and asks for confirmation. Without keys it asks
 // nothing.
-func (c *cli) confirmReplacement(ctx context.Context, store app.Store) error {
+func confirmReplacement(ctx context.Context, c *cli, store app.Store) error {
 	stored, err := store.Keys(ctx)
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func ids(records []keys.Record) (list []string) {
 	return list
 }
 
-func (c *cli) showReplaced(r replaced, err error) error {
+func showReplaced(c *cli, r replaced, err error) error {
 	switch {
 	case errors.Is(err, keys.ErrAhead):
 		return fmt.Errorf("%w; use --now to replace the keys at once", err)

@@ -119,7 +119,7 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 	p.stop(t)
 	var keys []shownKey
 	runJSON(t, &keys, "", "keys", "list", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
-	if len(keys) != 1 || keys[0].ID != before[0] || keys[0].Encryption != "current" || keys[0].State != keySigns {
+	if len(keys) != 1 || keys[0].ID != before[0] || keys[0].Encryption != "current" || keys[0].State != "signs" {
 		t.Errorf("%+v", keys)
 	}
 }
@@ -144,7 +144,7 @@ func TestKeysCommands(t *testing.T) {
 	runFails(t, exitFailed, "published already", "", "keys", "rotate", "--data", data)
 	var listed []shownKey
 	runJSON(t, &listed, "", "keys", "list", "--data", data)
-	if len(listed) != 2 || listed[0].State != keyNext || listed[1].State != keySigns || time.Until(listed[0].ActiveFrom) < 23*time.Hour {
+	if len(listed) != 2 || listed[0].State != "next" || listed[1].State != "signs" || time.Until(listed[0].ActiveFrom) < 23*time.Hour {
 		t.Errorf("%+v", listed)
 	}
 	for answer, want := range map[string]string{"n\n": "nothing was changed", "": "confirm with --yes"} {

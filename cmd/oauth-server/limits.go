@@ -17,9 +17,6 @@ import (
 	"oauth-server/internal/admin/adminclient"
 )
 
-// defaultAdmin is the default admin address of serve.
-const defaultAdmin = "http://127.0.0.1:9097"
-
 const limitsLong = `Show and change the limits of a running server, through its admin API.
 
 A change is in force on every instance within two seconds. Before a change that can
@@ -48,10 +45,12 @@ type limits struct {
 	lasts      string // --for
 	yes, check bool
 	since      time.Time // start of the client activity shown
+	// completeUser completes the name of a user.
+	completeUser completion
 }
 
-func newLimits(c *cli) *cobra.Command {
-	l := &limits{apiFlags: apiFlags{cli: c}}
+func newLimits(c *registryCommands) *cobra.Command {
+	l := &limits{apiFlags: apiFlags{cli: c.cli}, completeUser: c.completeNamedUser}
 	cmd := group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
 		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -180,8 +179,6 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 	}
 	return l.table(rows...)
 }
-
-func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (l *limits) newCandidatePromote() *cobra.Command {
 	return l.changes(&cobra.Command{

@@ -37,7 +37,7 @@ overrides:
 	stdout, _ = s.limits(0, "export")
 	check.Equal(t, "exported", withoutHeader(stdout), file)
 	stdout, _ = s.limits(0, "apply -f FILE")
-	has(t, stdout, nothingToChange)
+	has(t, stdout, "There is nothing to change.")
 	made := s.version()
 
 	s.write("policies:\n  shop:\n    tier: silver\n")

@@ -327,6 +327,3 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
-
-// completeWithin is the timeout of a completion.
-const completeWithin = 2 * time.Second

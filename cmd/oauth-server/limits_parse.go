@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"net/http"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
@@ -137,57 +136,6 @@ func (f *limitsFile) inside(target, field, message string) fielderr.Error {
 // targets returns the targets of the file in the order of its sections.
 func (f *limitsFile) targets() []string {
 	return slices.SortedFunc(maps.Keys(f.values), adminapi.CompareTargets)
-}
-
-// inFile adds file lines to an error of the server.
-func (p *plan) inFile(err error) error {
-	var refused *adminclient.ProblemError
-	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
-		return fmt.Errorf("%s changes %d targets, which is more than one change can: that is about a thousand; divide it into several files, and apply them without --prune",
-			p.name, len(p.changes))
-	}
-	if !errors.As(err, &refused) || len(refused.Errors) == 0 {
-		return err
-	}
-	var errs fielderr.Errors
-	for _, e := range refused.Errors {
-		if target, field, found := p.find(e.Field); found {
-			errs = append(errs, p.file.inside(target, field, e.Detail))
-		} else {
-			errs = append(errs, fielderr.Error{Path: e.Field, Message: e.Detail, Origin: p.name})
-		}
-	}
-	return errs
-}
-
-// find maps a field path of a server error to the target in the plan and the field within it.
-// Errors about one change use its index; errors about the combined result use the target's name.
-func (p *plan) find(path string) (target, field string, found bool) {
-	if index, is := strings.CutPrefix(path, "changes["); is {
-		index, field, _ = strings.Cut(index, "]")
-		if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(p.changes) {
-			field = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target"), ".")
-			return p.changes[i].Target, field, true
-		}
-	}
-	for i := range p.changes {
-		kind, name, _ := strings.Cut(p.changes[i].Target, "/")
-		if kind == "policies" {
-			kind = "clients"
-		}
-		if rest, is := strings.CutPrefix(path+".", fielderr.Join(kind, name)+"."); is {
-			return p.changes[i].Target, strings.TrimSuffix(rest, "."), true
-		}
-	}
-	return "", "", false
-}
-
-// lasting returns the permanent value of a target, without temporary changes.
-func lasting(t *adminapi.SetTarget) json.RawMessage {
-	if !t.Until.IsZero() {
-		return t.ReturnsTo
-	}
-	return t.Value
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
@@ -315,4 +263,32 @@ func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
 		ok = read()
 	}
 	return l, usual, ok
+}
+
+// readFile reads a file of limits, up to a maximum size.
+func readFile(stdin io.Reader, path string) (name string, text []byte, err error) {
+	const most = 64 << 20
+	in := stdin
+	switch path {
+	case "":
+		return "", nil, usagef("-f FILE is missing; - is standard input")
+	case "-":
+		name = "standard input"
+	default:
+		name = path
+		f, err := os.Open(path) //nolint:gosec // the operator names the file
+		if err != nil {
+			return "", nil, err
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	text, err = io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && len(text) > most {
+		err = errors.New("more than 64 MiB")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return name, text, nil
 }

@@ -11,9 +11,6 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// sharedLists are the flags and fields of the lists with limits that several users share.
-var sharedLists = []string{"total", "source"}
-
 // withShared adds rows for the total and source limits after the row of the client limits, if there
 // are any.
 func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limit, sourceFrom string, rows ...[]string) [][]string {

@@ -6,33 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 )
 
-// TestSharedOnTheCommandLine: --total and --source are lists of their own, whose limits have other names than those of
-// the other lists.
+// TestSharedOnTheCommandLine: what contradicts --total and --source, and values of theirs that are refused.
 func TestSharedOnTheCommandLine(t *testing.T) {
-	f := limitFlags{both: []string{"10/60s"}, total: []string{"1000/60s", "5000/1h,name=hourly"}, source: []string{"200/60s"}}
-	doc := map[string]any{}
-	check.OK(t, f.parse(doc))
-	for field, want := range map[string]string{
-		"user": "10/60s", "client": "10/60s", "total": "1000/60s,name=total-per-minute 5000/1h,name=hourly",
-		"source": "200/60s,name=source-per-minute",
-	} {
-		list, _ := doc[field].([]adminapi.Limit)
-		check.Equal(t, field, showLimits(list), want)
-	}
-	patch, err := nullPatch([]string{"source"}, true)
-	check.OK(t, err)
-	check.Equal(t, "taken back of all clients", patch, map[string]any{"default": map[string]any{"source": nil}})
-	for _, list := range sharedLists {
-		usual := short("policies", []byte(`{"`+list+`":[{"name":"a","requests":5,"window":"1m","frames":1,"on_outage":"share"}]}`))
-		check.Equal(t, list+" of a file", string(usual), `{"`+list+`":[{"name":"a","requests":5,"window":"60s"}]}`)
-	}
-	f = limitFlags{total: []string{"0/60s"}}
-	check.ErrorSays(t, f.parse(map[string]any{}), "--total[0].requests")
-
 	flags, _ := readAPI(t)
 	for _, tt := range []struct{ args, says string }{
 		{"limits set shop --for-user ada --user 1/60s --total 5/60s", "--total is about the client"},

@@ -218,3 +218,6 @@ func parsePercent(s string) (float64, error) {
 	}
 	return v, nil
 }
+
+// sharedLists are the flags and fields of the lists with limits that several users share.
+var sharedLists = []string{"total", "source"}

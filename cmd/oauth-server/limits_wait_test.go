@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
-	"oauth-server/internal/limiter/activity"
 )
 
 // TestMaxWait: what the flags send, and what they take back.
@@ -43,22 +41,4 @@ func TestMaxWaitCommandLine(t *testing.T) {
 	} {
 		runFails(t, exitUsage, tt.says, "", strings.Fields("limits "+tt.args+flags)...)
 	}
-}
-
-// TestMaxWaitIsShown: where it is set, and how many requests waited.
-func TestMaxWaitIsShown(t *testing.T) {
-	waits := adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
-	check.Equal(t, "row", waitRow(waits, "tier"), [][]string{{"max wait", "2s, 20 at once", "tier"}})
-	check.Equal(t, "row of a policy", waitRow(adminapi.Waits{MaxWait: "0s"}, "x"), [][]string{{"max wait", "0s", "x"}})
-	check.Equal(t, "rows without", len(waitRow(adminapi.Waits{}, "x")), 0)
-	none := adminapi.Waits{MaxWait: "0s"}
-	check.Equal(t, "what applies", waitsOf(waits, adminapi.Waits{}, none), waits)
-	check.Equal(t, "none, as the client has it", waitsOf(adminapi.Waits{}, none, waits), none)
-	check.Equal(t, "none, as the tier has it", waitsOf(adminapi.Waits{}, adminapi.Waits{}, none), none)
-	check.Equal(t, "nothing said", waitsOf(adminapi.Waits{}, adminapi.Waits{}, adminapi.Waits{}), adminapi.Waits{})
-	counts := activity.Counts{Delayed: 1, CandidateCounts: activity.CandidateCounts{CandidateWouldDelay: 3}}
-	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
-	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)
-	check.Equal(t, "columns", anyDelayed([]adminapi.ClientCounts{{}, {Counts: activity.Counts{WouldDelay: 1}}}), true)
-	check.Equal(t, "no columns", anyDelayed([]adminapi.ClientCounts{{}}), false)
 }

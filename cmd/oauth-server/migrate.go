@@ -24,8 +24,8 @@ func newMigrate(c *cli) *cobra.Command {
 		if len(args) > 0 || !*dry {
 			return needsSubcommand(cmd, args)
 		}
-		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {
-			return c.showPlan(cmd.Context(), db)
+		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
+			return showPlan(cmd.Context(), c, db)
 		})
 	}
 	return cmd
@@ -57,11 +57,11 @@ a running index build is in the way of is repeated for up to ten minutes.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := untilSignal(cmd.Context())
 		defer cancel()
-		return c.withMigrator(ctx, set, func(db app.Migrator) error {
+		return withMigrator(ctx, c, set, func(db app.Migrator) error {
 			if *dry {
-				return c.showPlan(ctx, db)
+				return showPlan(ctx, c, db)
 			}
-			return c.migrate(ctx, db)
+			return runMigrations(ctx, c, db)
 		})
 	}
 	return cmd
@@ -74,7 +74,7 @@ func newMigrateStatus(c *cli) *cobra.Command {
 	}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {
+		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
 			states, err := db.Migrations(cmd.Context())
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func newMigrateStatus(c *cli) *cobra.Command {
 }
 
 // withMigrator opens the database while do runs.
-func (c *cli) withMigrator(ctx context.Context, s *settings, do func(app.Migrator) error) (err error) {
+func withMigrator(ctx context.Context, c *cli, s *settings, do func(app.Migrator) error) (err error) {
 	cfg, err := config.LoadStore(s.sources(c.environ))
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *cli) withMigrator(ctx context.Context, s *settings, do func(app.Migrato
 	return do(db)
 }
 
-func (c *cli) migrate(ctx context.Context, db app.Migrator) error {
+func runMigrations(ctx context.Context, c *cli, db app.Migrator) error {
 	report, err := db.Migrate(ctx)
 	for _, lack := range report.Lacking {
 		c.note("note: %s", lack)
@@ -135,7 +135,7 @@ func (c *cli) migrate(ctx context.Context, db app.Migrator) error {
 }
 
 // showPlan writes the migrations that up would apply, with their database commands.
-func (c *cli) showPlan(ctx context.Context, db app.Migrator) error {
+func showPlan(ctx context.Context, c *cli, db app.Migrator) error {
 	states, err := db.Migrations(ctx)
 	if err != nil {
 		return err

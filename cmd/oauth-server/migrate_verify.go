@@ -38,7 +38,7 @@ missing: that is shown, and is no failure.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := untilSignal(cmd.Context())
 		defer cancel()
-		return c.withMigrator(ctx, set, func(db app.Migrator) error {
+		return withMigrator(ctx, c, set, func(db app.Migrator) error {
 			options := app.VerifyOptions{}
 			if *wait {
 				options.WaitTTL = ttlWait
@@ -46,14 +46,14 @@ missing: that is shown, and is no failure.`,
 					c.note("waiting for the server to delete an expired document: %s of %s", elapsed, ttlWait)
 				}
 			}
-			return c.verify(ctx, db, options)
+			return verifyDatabase(ctx, c, db, options)
 		})
 	}
 	return cmd
 }
 
-// verify runs the checks and writes their results, even if an error ended them.
-func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOptions) error {
+// verifyDatabase runs the checks and writes their results, even if an error ended them.
+func verifyDatabase(ctx context.Context, c *cli, db app.Migrator, options app.VerifyOptions) error {
 	found, err := db.Verify(ctx, options)
 	if len(found.Checks) == 0 {
 		return err

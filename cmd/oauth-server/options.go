@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -143,4 +144,26 @@ func withOpen(ctx context.Context, cfg *config.Config, open func(context.Context
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	return do(store)
+}
+
+// nameOf names the store for a person, without a password.
+func nameOf(cfg *config.Config) string {
+	if m := cfg.Store.MongoDB; m != nil {
+		return "the database " + m.Database + " of " + config.RedactURI(m.URI)
+	}
+	path := cfg.Store.Embedded.Path
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	return "the store " + path
+}
+
+// storeFlag returns the flag that names a store; empty if none was given.
+func (s *settings) storeFlag() (name string) {
+	s.cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if _, ok := flag.Value.(*rawFlag); ok || flag.Name == "config" {
+			name = flag.Name
+		}
+	})
+	return name
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 )
 
@@ -73,4 +74,31 @@ func printable(cell string) string {
 // note writes a message to standard error, because standard output is for the answer.
 func (c *cli) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.errOut, format+"\n", args...)
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return one + "s"
+}
+
+// ago formats how long ago something happened.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h ago", int(d.Hours()))
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func orDash(list []string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, " ")
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -14,5 +14,17 @@ func TestTableIsPrintable(t *testing.T) {
 	c := &cli{out: &out}
 	check.OK(t, c.table([]string{"x\t99\n100 y\u202e", "\x1b[31mé"}, []string{alarmMark + "1" + endMark, "b"}))
 	check.Equal(t, "table", out.String(), `x\t99\n100 y\u202e  \x1b[31mé`+"\n\x1b[31m1\x1b[0m                   b\n")
-	check.Equal(t, "differences", differences(json.RawMessage(`{}`), json.RawMessage(`{"username":"a\u001b[2J"}`)), `username a\x1b[2J`)
+}
+
+// What is coloured takes no place, so that the columns stay in line.
+func TestColoursKeepColumns(t *testing.T) {
+	var out bytes.Buffer
+	c := &cli{out: &out, terminal: true, output: outputText}
+	check.OK(t, c.table([]string{"A", "B"}, []string{c.alarming("1", true), "x"}, []string{"22", "y"}, []string{c.notable("333", true), "z"}))
+	text := strings.NewReplacer("\x1b[31m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(out.String())
+	for line := range strings.Lines(text) {
+		if at := strings.IndexAny(line, "Bxyz"); at != 7 {
+			t.Errorf("the second column is at %d in %q", at, line)
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -59,16 +58,4 @@ func hashes(t *testing.T, pid int) bool {
 		}
 	}
 	return false
-}
-
-// TestProcessesAreInTheMemoryLimit that the environment sets.
-func TestProcessesAreInTheMemoryLimit(t *testing.T) {
-	old := debug.SetMemoryLimit(1 << 30)
-	defer debug.SetMemoryLimit(old)
-	for others, want := range map[int64]int64{0: 1 << 30, 1 << 28: 3 << 28, 1 << 40: 1 << 29} {
-		restore := shareMemory(others)
-		check.Equal(t, "limit", debug.SetMemoryLimit(-1), want)
-		restore()
-		check.Equal(t, "limit afterwards", debug.SetMemoryLimit(-1), int64(1<<30))
-	}
 }

@@ -47,7 +47,7 @@ what deleting a record means.`,
 				found, err = named(found, names)
 			}
 			if err == nil {
-				err = c.showRecords(found)
+				err = showRecords(c, found)
 			}
 			if err != nil || !remove || len(found) == 0 {
 				return err
@@ -58,7 +58,7 @@ what deleting a record means.`,
 				}
 			}
 			r := registry.New(registry.Options{Store: store, Events: store, Reason: reason, By: clientcfg.Actor{Store: whoami()}})
-			return c.deleteRecords(ctx, store, r, found)
+			return deleteRecords(ctx, c, store, r, found)
 		})
 	}
 	return cmd
@@ -84,7 +84,7 @@ func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableR
 }
 
 // showRecords lists records with the reason why they are unreadable.
-func (c *cli) showRecords(found []app.UnreadableRecord) error {
+func showRecords(c *cli, found []app.UnreadableRecord) error {
 	type shown struct {
 		Record string `json:"record"`
 		Error  string `json:"error"`
@@ -100,7 +100,7 @@ func (c *cli) showRecords(found []app.UnreadableRecord) error {
 	return c.list(list, rows...)
 }
 
-func (c *cli) deleteRecords(ctx context.Context, store app.Store, r *registry.Registry, found []app.UnreadableRecord) (err error) {
+func deleteRecords(ctx context.Context, c *cli, store app.Store, r *registry.Registry, found []app.UnreadableRecord) (err error) {
 	for i := range found {
 		failed := found[i].Deletable()
 		if failed == nil {

@@ -8,10 +8,8 @@ import (
 	"net/http"
 	"os"
 	"os/user"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminclient"
@@ -35,22 +33,29 @@ type registryFlags struct {
 	later string
 }
 
+// registryCommands makes commands on clients and users, which work on a store or on a server.
+type registryCommands struct {
+	*cli
+	flags map[*cobra.Command]*registryFlags // for completions
+}
+
+func newRegistryCommands(c *cli) *registryCommands {
+	return &registryCommands{cli: c, flags: map[*cobra.Command]*registryFlags{}}
+}
+
 const serverUsage = "admin address of a server to work on (default OAUTH_SERVER, or the store)"
 
 // onRegistry adds the flags that select the store or server to a command, and runs do there.
-func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+func (c *registryCommands) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	return c.onRegistryOf(cmd, &registryFlags{}, do)
 }
 
-func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
-	f.cli = c
+func (c *registryCommands) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+	f.cli = c.cli
 	f.settings = addSettings(cmd, config.Option.IsStore)
 	storeInTopic(cmd)
 	f.add(cmd.Flags(), serverUsage)
-	if c.places == nil {
-		c.places = map[*cobra.Command]*registryFlags{}
-	}
-	c.places[cmd] = f
+	c.flags[cmd] = f
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return unanswered(cmd, args, f.with(cmd.Context(), func(r *adminclient.Accounts) error { return do(cmd.Context(), r, args) }))
 	}
@@ -64,14 +69,14 @@ func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
 	return f
 }
 
-// changing is [cli.onRegistry] for a change.
-func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+// changing is [registryCommands.onRegistry] for a change.
+func (c *registryCommands) changing(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	f := &registryFlags{}
 	return c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
-// creating is [cli.changing] for a command that may create the store, unless before ends it.
-func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *registryFlags {
+// creating is [registryCommands.changing] for a command that may create the store, unless before ends it.
+func (c *registryCommands) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *registryFlags {
 	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
@@ -119,21 +124,9 @@ func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts)
 	return err
 }
 
-// nameOf names the store for a person, without a password.
-func nameOf(cfg *config.Config) string {
-	if m := cfg.Store.MongoDB; m != nil {
-		return "the database " + m.Database + " of " + config.RedactURI(m.URI)
-	}
-	path := cfg.Store.Embedded.Path
-	if whole, err := filepath.Abs(path); err == nil {
-		path = whole
-	}
-	return "the store " + path
-}
-
 // onServer runs do on a server. by is the flag or variable that names it.
 func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
-	if name := f.storeFlag(); name != "" {
+	if name := f.settings.storeFlag(); name != "" {
 		return usagef("%s and --%s contradict each other: name the server or the store", by, name)
 	}
 	api, err := f.connect()
@@ -142,16 +135,6 @@ func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error
 	}
 	f.note("using the admin API at %s", f.server)
 	return do(f.accounts(api))
-}
-
-// storeFlag returns the flag that names a store; empty if none was given.
-func (f *registryFlags) storeFlag() (name string) {
-	f.settings.cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if _, ok := flag.Value.(*rawFlag); ok || flag.Name == "config" {
-			name = flag.Name
-		}
-	})
-	return name
 }
 
 func (f *registryFlags) accounts(api *adminclient.Client) *adminclient.Accounts {

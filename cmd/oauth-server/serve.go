@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ out is not used, and logged.`,
 	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run on a temporary store with demo clients and a demo user, and print commands to paste")
 	f.settings = addSettings(cmd, func(o config.Option) bool { return !o.IsGateway() })
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), c, f) }
 	return cmd
 }
 
@@ -70,7 +69,7 @@ func (f *serveFlags) complete(c *cli) error {
 	return nil
 }
 
-func (c *cli) serve(ctx context.Context, f *serveFlags) error {
+func runServe(ctx context.Context, c *cli, f *serveFlags) error {
 	c.catchHangups()
 	if err := f.complete(c); err != nil {
 		return err
@@ -80,7 +79,7 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	sources := f.sources(c.environ)
 	if f.demo && !f.check && !f.print {
 		signal.Stop(c.hangups)
-		return c.serveDemo(ctx, sources)
+		return serveDemo(ctx, c, sources)
 	}
 	cfg, err := config.Load(sources)
 	if err == nil && cfg.Gateway.Enabled() {
@@ -88,29 +87,20 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	}
 	switch {
 	case f.check:
-		return c.showCheck(err)
+		return showCheck(c, err)
 	case err != nil:
 		return err
 	case f.print:
-		return c.showConfig(cfg)
+		return showConfig(c, cfg)
 	}
 	if sources.Path() == "" && c.terminal { // SIGHUP means that the terminal was closed
 		signal.Stop(c.hangups)
 	}
-	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
-}
-
-// catchHangups makes SIGHUP reload the configuration file, and no longer end the process. A signal
-// during startup is kept until the server can reload.
-func (c *cli) catchHangups() {
-	if c.hangups == nil {
-		c.hangups = make(chan os.Signal, 1)
-		signal.Notify(c.hangups, syscall.SIGHUP)
-	}
+	return runServer(ctx, c, cfg, app.Options{Sources: &sources, Reread: c.hangups})
 }
 
 // runServer serves until ctx ends. It adds the configured logger to opts.
-func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
+func runServer(ctx context.Context, c *cli, cfg *config.Config, opts app.Options) error {
 	opts.Level = &slog.LevelVar{}
 	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.errOut)
 	raiseProcs(ctx, cfg, os.LookupEnv, opts.Logger)
@@ -135,35 +125,8 @@ func keepHeap(floor heapfloor.Choice, cfg *config.Config) *heapfloor.Keeper {
 	return floor.Keep()
 }
 
-// untilSignal returns a context that ends at the first SIGTERM, SIGINT or signal in others. SIGTERM
-// has the cause [app.ErrTerminated]. A second signal kills the process at once, because the handler
-// is removed.
-func untilSignal(parent context.Context, others ...os.Signal) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	for _, other := range others {
-		if !signal.Ignored(other) { // as nohup ignores SIGHUP
-			signal.Notify(signals, other)
-		}
-	}
-	go func() {
-		var cause error
-		select {
-		case s := <-signals:
-			if s == syscall.SIGTERM {
-				cause = app.ErrTerminated
-			}
-		case <-ctx.Done():
-		}
-		signal.Stop(signals)
-		cancel(cause)
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
 // showCheck writes the result of --check-config.
-func (c *cli) showCheck(err error) error {
+func showCheck(c *cli, err error) error {
 	if c.output != outputJSON {
 		if err == nil {
 			_, err = fmt.Fprintln(c.out, "ok")
@@ -186,7 +149,7 @@ func (c *cli) showCheck(err error) error {
 
 // showConfig writes the configuration for --print-config. --config reads both formats, because JSON
 // is YAML.
-func (c *cli) showConfig(cfg *config.Config) error {
+func showConfig(c *cli, cfg *config.Config) error {
 	if c.output == outputJSON {
 		return cfg.WriteJSON(c.out)
 	}

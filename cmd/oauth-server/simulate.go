@@ -116,7 +116,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	}
 	const garbage = 10 // percent of the live heap: there is little garbage
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
-	bar := s.newProgress(reader)
+	bar := newProgress(s.cli, reader)
 	options.Progress = bar.show
 	result, failed := simulate.Run(cmd.Context(), reader, options)
 	bar.clear()

@@ -26,7 +26,7 @@ const (
 	progressWidth = 30
 )
 
-func (c *cli) newProgress(r *events.Reader) *progress {
+func newProgress(c *cli, r *events.Reader) *progress {
 	now := time.Now()
 	return &progress{cli: c, reader: r, began: now, next: now.Add(progressAfter)}
 }

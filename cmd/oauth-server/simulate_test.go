@@ -181,12 +181,6 @@ func TestSimulateTop(t *testing.T) {
 	check.Equal(t, "clients as JSON", len(r.Clients), 30)
 }
 
-// TestSplitLimits: a limit begins at each REQUESTS/WINDOW; the rest are its options.
-func TestSplitLimits(t *testing.T) {
-	got := splitLimits([]string{"5/1s,name=a/b,frames=2,10/60s,strict", "7/1h"})
-	check.Equal(t, "limits", got, []string{"5/1s,name=a/b,frames=2", "10/60s,strict", "7/1h"})
-}
-
 // TestSimulateFinds: the file that is written is what limits apply and limits candidate set take, and under it the share is
 // untouched.
 func TestSimulateFinds(t *testing.T) {

@@ -69,3 +69,7 @@ func withTLS(cfg *tls.Config) http.RoundTripper {
 	transport.MaxIdleConnsPerHost = importAtOnce // otherwise an import would open a connection for nearly every line
 	return transport
 }
+
+// importAtOnce is the number of lines stored concurrently. It is below the number of connections
+// that one source may open to the admin address of a server with a low limit on open files.
+const importAtOnce = 24

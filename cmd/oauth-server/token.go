@@ -1,28 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/config"
 	"oauth-server/internal/tokenclient"
 )
 
-const (
-	// defaultIssuer is the default issuer of serve.
-	defaultIssuer = "http://127.0.0.1:9096"
-	// maxSecretLine is the maximum length of a secret on standard input, in bytes.
-	maxSecretLine = 4 << 10
-)
+// defaultIssuer is the default issuer of serve.
+const defaultIssuer = "http://127.0.0.1:9096"
 
 const tokenLong = `Get a token from an authorization server, and reuse and refresh it.
 
@@ -100,7 +93,7 @@ func (f *tokenFlags) run(cmd *cobra.Command, c *cli) error {
 	if err != nil {
 		return f.explain(err)
 	}
-	return c.printToken(result)
+	return printToken(c, result)
 }
 
 // complete sets missing values from the environment, standard input and the defaults.
@@ -167,19 +160,6 @@ func (f *tokenFlags) placeCache() (err error) {
 	return nil
 }
 
-// secretLine reads one line, without its end. It keeps spaces, which may be part of a password.
-func secretLine(stdin io.Reader) (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(stdin, maxSecretLine)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the secret from standard input: %w", err)
-	}
-	line = strings.TrimRight(line, "\r\n")
-	if line == "" {
-		return "", usagef("standard input holds no secret; write it on one line")
-	}
-	return line, nil
-}
-
 func (f *tokenFlags) client(c *cli) *tokenclient.Client {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(c.errOut, format+"\n", args...) }
 	return &tokenclient.Client{
@@ -212,14 +192,4 @@ func (f *tokenFlags) explain(err error) error {
 		when = "in " + refused.RetryAfter.String()
 	}
 	return fmt.Errorf("%w; a code or refresh token stays valid meanwhile; try again %s, or let --wait do so", err, when)
-}
-
-// variable returns the value of an environment variable; empty if it is not set.
-func (c *cli) variable(name string) string {
-	for _, kv := range c.environ {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return config.Value(value)
-		}
-	}
-	return ""
 }

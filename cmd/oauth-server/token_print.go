@@ -27,7 +27,7 @@ type tokenNotes struct {
 	ClaimsProblem  string             `json:"claims_problem,omitempty"`
 }
 
-func (c *cli) printToken(result *tokenclient.Result) error {
+func printToken(c *cli, result *tokenclient.Result) error {
 	t := result.Token
 	response := tokenResponse{
 		AccessToken: t.AccessToken, TokenType: t.TokenType, RefreshToken: t.RefreshToken, Scope: t.Scope,
@@ -36,7 +36,7 @@ func (c *cli) printToken(result *tokenclient.Result) error {
 		response.ExpiresIn = int64(time.Until(t.ExpiresAt).Round(time.Second).Seconds())
 	}
 	if c.output == outputText {
-		return c.printTokenText(response, result)
+		return printTokenText(c, response, result)
 	}
 	notes := tokenNotes{Origin: result.Origin, ExpiresAt: t.ExpiresAt, CacheFile: result.CacheFile}
 	if claims := result.Claims; claims != nil {
@@ -48,7 +48,7 @@ func (c *cli) printToken(result *tokenclient.Result) error {
 	}{response, notes})
 }
 
-func (c *cli) printTokenText(response tokenResponse, result *tokenclient.Result) error {
+func printTokenText(c *cli, response tokenResponse, result *tokenclient.Result) error {
 	if _, err := fmt.Fprintf(c.out, "Token response, %s:\n", originWords(result)); err != nil {
 		return err
 	}

@@ -19,13 +19,13 @@ import (
 	"oauth-server/internal/secret/username"
 )
 
-func newUser(c *cli) *cobra.Command {
+func newUser(c *registryCommands) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
 		newUserCreate(c), newUserList(c), newUserShow(c), newUserOperator(c),
 		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 
-func newUserCreate(c *cli) *cobra.Command {
+func newUserCreate(c *registryCommands) *cobra.Command {
 	var fromStdin bool
 	operator := accessFlag{}
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func newUserCreate(c *cli) *cobra.Command {
 	})
 	return first(cmd, func(args []string) (err error) {
 		spec.Name, spec.Operator = args[0], operator.access
-		spec.Password, err = c.password(fromStdin)
+		spec.Password, err = readPassword(c, fromStdin)
 		return err
 	})
 }
@@ -80,9 +80,9 @@ func userError(name string, err error) error {
 // maxPasswordInput is the maximum number of bytes read from standard input. Passwords are shorter.
 const maxPasswordInput = 1 << 16
 
-// password reads a password from standard input or prompts for it. A password is never an argument:
+// readPassword reads a password from standard input or prompts for it. A password is never an argument:
 // other users could see it, and the shell would keep it in its history.
-func (c *cli) password(fromStdin bool) (string, error) {
+func readPassword(c *registryCommands, fromStdin bool) (string, error) {
 	if fromStdin {
 		text, err := io.ReadAll(io.LimitReader(c.in, maxPasswordInput))
 		if err != nil {
@@ -95,11 +95,11 @@ func (c *cli) password(fromStdin bool) (string, error) {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return "", usagef("standard input is not a terminal: give the password with --password-stdin")
 	}
-	first, err := c.ask(in, "Password: ")
+	first, err := askPassword(c, in, "Password: ")
 	if err != nil {
 		return "", err
 	}
-	second, err := c.ask(in, "Again: ")
+	second, err := askPassword(c, in, "Again: ")
 	if err != nil {
 		return "", err
 	}
@@ -109,7 +109,7 @@ func (c *cli) password(fromStdin bool) (string, error) {
 	return first, nil
 }
 
-func (c *cli) ask(in *os.File, prompt string) (string, error) {
+func askPassword(c *registryCommands, in *os.File, prompt string) (string, error) {
 	_, _ = fmt.Fprint(c.errOut, prompt)
 	text, err := term.ReadPassword(int(in.Fd()))
 	_, _ = fmt.Fprintln(c.errOut)
@@ -119,7 +119,7 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 	return string(text), nil
 }
 
-func newUserList(c *cli) *cobra.Command {
+func newUserList(c *registryCommands) *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all users", Args: takes(),
@@ -131,7 +131,7 @@ func newUserList(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.listUsers(users)
+		return listUsers(c, users)
 	})
 }
 
@@ -153,7 +153,7 @@ func allUsers(ctx context.Context, r *adminclient.Accounts, prefix string) (all 
 	}
 }
 
-func (c *cli) listUsers(users []registry.User) error {
+func listUsers(c *registryCommands, users []registry.User) error {
 	rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
 	for _, u := range users {
 		if u.Unreadable != "" {
@@ -169,7 +169,7 @@ func (c *cli) listUsers(users []registry.User) error {
 	return c.list(users, rows...)
 }
 
-func newUserOperator(c *cli) *cobra.Command {
+func newUserOperator(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
 		Long: `Let a user read and change limits, clients and users, with their passwords (on), only read
@@ -199,7 +199,7 @@ existing ones, and acts at once on every instance.`,
 	})
 }
 
-func newUserPasswd(c *cli) *cobra.Command {
+func newUserPasswd(c *registryCommands) *cobra.Command {
 	var fromStdin bool
 	cmd := &cobra.Command{
 		Use:   "passwd NAME",
@@ -220,12 +220,12 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 		return c.answer(map[string]string{"username": u.Username}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
 	})
 	return first(cmd, func([]string) (err error) {
-		password, err = c.password(fromStdin)
+		password, err = readPassword(c, fromStdin)
 		return err
 	})
 }
 
-func newUserUnlock(c *cli) *cobra.Command {
+func newUserUnlock(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "unlock NAME", Short: "End the row of wrong passwords that slows down sign-ins of a user", Args: takes("NAME"),
 		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
@@ -244,7 +244,7 @@ address, and from that one when Retry-After of the next attempt says.`,
 	})
 }
 
-func newUserDelete(c *cli) *cobra.Command {
+func newUserDelete(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Delete a user", Args: takes("NAME"),
 		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",

@@ -42,7 +42,7 @@ func TestUserConsents(t *testing.T) {
 		t.Helper()
 		runFails(t, exitFailed, says, "", on(args)...)
 	}
-	line := " read write " + dateTime(at) + " " + dateTime(at) + " " + dateTime(at.Add(time.Hour)) + "\n"
+	line := " read write " + at.Format(time.RFC3339) + " " + at.Format(time.RFC3339) + " " + at.Add(time.Hour).Format(time.RFC3339) + "\n"
 	listed := func(ids ...string) {
 		t.Helper()
 		_, list, _ := strings.Cut(table(runOK(t, "", on("user show ADA")...)), "CONSENT TO SCOPES AGREED LAST USED ENDS\n")

@@ -20,7 +20,7 @@ type shownUser struct {
 	Consents []registry.Consent `json:"consents"`
 }
 
-func newUserShow(c *cli) *cobra.Command {
+func newUserShow(c *registryCommands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a user: sessions, refreshable sign-ins and consents", Args: takes("NAME"),
 		Long: `Show a user, and what has come of signing in: the browsers that the user is signed in with
@@ -83,7 +83,7 @@ func (u *shownUser) rows() [][]string {
 // all is the value of --session and --family that means every one.
 const all = "all"
 
-func newUserRevoke(c *cli) *cobra.Command {
+func newUserRevoke(c *registryCommands) *cobra.Command {
 	var session, family, consent string
 	cmd := &cobra.Command{
 		Use: "revoke NAME", Short: "End the sessions and tokens of a user, or some of them", Args: takes("NAME"),
@@ -107,10 +107,10 @@ all codes and tokens issued under it.`,
 		switch {
 		case session != "":
 			n, err := r.EndSessions(ctx, name, oneOrAll(session))
-			return c.ended(name, "sessions", n, err)
+			return showEnded(c, name, "sessions", n, err)
 		case family != "":
 			n, err := r.RevokeFamilies(ctx, name, oneOrAll(family))
-			return c.ended(name, "families", n, err)
+			return showEnded(c, name, "families", n, err)
 		case consent != "":
 			if err := r.WithdrawConsent(ctx, name, consent); err != nil {
 				return userError(name, err)
@@ -143,10 +143,52 @@ func oneOrAll(id string) string {
 	return id
 }
 
-// ended reports how many sign-ins were ended.
-func (c *cli) ended(name, what string, n int, err error) error {
+// showEnded reports how many sign-ins were ended.
+func showEnded(c *registryCommands, name, what string, n int, err error) error {
 	if err != nil {
 		return userError(name, err)
 	}
 	return c.answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
+}
+
+// completeSignIn completes what a user has of one kind, by ID. The user is the first argument.
+func completeSignIn(c *registryCommands, ids func(u *shownUser) []string) completion {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+			u, err := readShownUser(ctx, r, args[0])
+			if err == nil {
+				out = ids(&u)
+			}
+			return err
+		})
+		return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// accountCompletions returns the completions of flags by name.
+func accountCompletions(c *registryCommands) map[string]completion {
+	return map[string]completion{
+		"grant": fixed(grantNames()...),
+		"session": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for _, s := range u.Sessions {
+				ids = append(ids, s.ID)
+			}
+			return append(ids, all)
+		}),
+		"family": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for i := range u.Families {
+				ids = append(ids, u.Families[i].ID)
+			}
+			return append(ids, all)
+		}),
+		"consent": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for _, a := range u.Consents {
+				ids = append(ids, a.ClientID)
+			}
+			return ids
+		}),
+	}
 }

@@ -44,7 +44,7 @@ func TestSignInsByID(t *testing.T) {
 	offered := func(flag string) string {
 		stdout, _, _ := run(t, "", "__complete", "user", "revoke", "ada", "--data", data, flag, "")
 		ids, _, _ := strings.Cut(stdout, "\n:")
-		return strings.TrimSpace(strings.Replace(ids, all, "", 1))
+		return strings.TrimSpace(strings.Replace(ids, "all", "", 1))
 	}
 	check.Equal(t, "family", offered("--family"), "f-1")
 	session := offered("--session")
