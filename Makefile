@@ -25,7 +25,7 @@ release: ## Build dist/: binaries, bills of materials, an image, man pages, comp
 	  go -C lab run ./cmd/sbom ../$$binary > $$binary.cdx.json; \
 	done
 	go -C lab run ./cmd/image $(CURDIR)/dist/image $(CURDIR)/dist/oauth-server-linux-{amd64,arm64}
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test ./cmd/oauth-server -run '^TestManual$$' -count=1 -man $(CURDIR)/dist/man/man1
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test ./internal/cli -run '^TestManual$$' -count=1 -man $(CURDIR)/dist/man/man1
 	@mkdir dist/completions
 	@set -e; for shell in bash zsh fish powershell; do \
 	  go run ./cmd/oauth-server completion $$shell > dist/completions/oauth-server.$$shell; \

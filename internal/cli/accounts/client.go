@@ -1,0 +1,343 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/strict/fielderr"
+
+	"github.com/spf13/cobra"
+)
+
+// NewClient makes the commands on clients.
+func NewClient(c *connect.Commands) *cobra.Command {
+	return command.Group("client", "Register and manage OAuth clients",
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientRotate(c),
+		newClientRevoke(c), newClientDelete(c), newClientImport(c))
+}
+
+// credentials are shown only once, when they are created.
+type credentials struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret,omitempty"`
+	// FormerUntil is when the previous secret stops being valid.
+	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
+}
+
+func newClientCreate(c *connect.Commands) *cobra.Command {
+	var spec clientcfg.Client
+	var kinds []string
+	admin, given, labels := connect.AccessFlag{}, &givenSecret{}, &labelFlags{}
+	cmd := &cobra.Command{
+		Use:   "create ID",
+		Short: "Register a client and show its secret, once",
+		Example: `  oauth-server client create shop --grant client_credentials --scope orders:read
+  oauth-server client create web --public --redirect-uri http://127.0.0.1/callback
+  oauth-server client create ops --admin=read
+  oauth-server client create desk --admin --public --redirect-uri http://127.0.0.1/callback`,
+		Args: admin.Unspaced(command.Takes("ID"), "admin"),
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable (default by whether it has a redirect URI)")
+	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect `URI`, exact but for the port of a loopback address; repeatable")
+	flags.StringArrayVar(&spec.Scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
+	flags.StringArrayVar(&spec.Audience, "audience", nil, "`AUD` claim of the tokens; repeatable (default the issuer)")
+	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
+	flags.BoolVar(&spec.Public, "public", false, "the client has no secret: a native or browser app")
+	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (not advised: RFC 9700)")
+	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only those about it")
+	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
+	admin.Add(flags, "admin", "an admin client: it can get tokens for the admin API, or with --admin=read to read only")
+	given.add(flags)
+	labels.add(flags)
+	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
+	f := c.Creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		made, secret, err := r.CreateClient(ctx, spec)
+		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
+			return clientError(args[0], err)
+		} else if already {
+			return c.Answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
+		}
+		admin.Note(c.Env, &made)
+		return showCredentials(c, credentials{ClientID: made.ID, ClientSecret: secret})
+	})
+	f.Later = "Running servers know the client within two seconds, and answer it with invalid_client until then."
+	return first(cmd, func(args []string) error {
+		spec.ID = args[0]
+		spec.Grants = grantsOf(kinds)
+		err := labels.check()
+		labels.apply(&spec)
+		return errors.Join(err, admin.Apply(&spec), given.apply(&spec))
+	})
+}
+
+// first makes a command check its flags before it looks for the store.
+func first(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// clientError turns an error about a client into a message for the terminal.
+func clientError(id string, err error) error {
+	var invalid *registry.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return command.Usage(clientcfg.MetadataErrors(fielderr.Of(invalid)))
+	case errors.Is(err, clientcfg.ErrNotFound):
+		return fmt.Errorf("there is no client %q", id)
+	}
+	return changeError("client", id, err)
+}
+
+// changeError turns an error about a client or a user into a message for the terminal.
+func changeError(kind, name string, err error) error {
+	var p *adminclient.ProblemError
+	switch {
+	case errors.As(err, &p) && p.Exists():
+		return errors.New(p.Detail)
+	case errors.As(err, &p) && p.Unreadable():
+		why, _, _ := strings.Cut(p.Detail, "; mend what is stored")
+		return fmt.Errorf("%s; mend what is stored, or remove it with oauth-server %s delete '%s'", why, kind, name)
+	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
+		return command.Usage(err)
+	case errors.As(err, &p) && p.LocksOut():
+		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // drops the advice about a parameter of the API
+		return fmt.Errorf("%s; to do it nevertheless, add --confirm '%s'", why, name)
+	case errors.As(err, &p) && p.Status == http.StatusForbidden:
+		return fmt.Errorf("%w; an admin client gets its scopes by oauth-server client update ID --admin", err)
+	}
+	return err
+}
+
+func grantsOf(kinds []string) []clientcfg.Grant {
+	var out []clientcfg.Grant
+	for _, k := range kinds {
+		if g := clientcfg.Grant(k); !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func showCredentials(c *connect.Commands, cr credentials) error {
+	if c.Output == command.OutputJSON {
+		return c.JSON(cr)
+	}
+	if cr.ClientSecret == "" {
+		return c.Table([]string{"client_id", cr.ClientID})
+	}
+	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
+	if !cr.FormerUntil.IsZero() {
+		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
+	}
+	err := c.Table(rows...)
+	c.Note("Keep the secret: it is shown only once, because only its digest is stored.")
+	return err
+}
+
+func newClientList(c *connect.Commands) *cobra.Command {
+	var filter registry.Filter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the clients", Args: command.Takes(),
+		Example: "  oauth-server client list --label team=payments --label region\n  oauth-server client list --grant password -o json",
+	}
+	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
+	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
+	selectorFlag(cmd.Flags(), &filter.Labels)
+	c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+		all, err := r.Clients(ctx, filter)
+		if err != nil {
+			return err
+		}
+		listed := []any{}
+		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED", "LABELS"}}
+		for i := range all.Clients {
+			cl := &all.Clients[i]
+			listed = append(listed, cl)
+			rows = append(rows, []string{
+				cl.ID, kindOf(cl), joinGrants(cl.Grants), command.OrDash(cl.Scopes), command.DateTime(cl.CreatedAt), command.OrDash(cl.Labels.Pairs()),
+			})
+		}
+		for _, u := range all.Unreadable {
+			listed = append(listed, u)
+			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-", "-"})
+		}
+		if len(all.Unreadable) > 0 {
+			c.Note("Clients that are unreadable are not served: client show ID says what is wrong. Mend what is stored, or remove it with client delete ID.")
+		}
+		return c.List(listed, rows...)
+	})
+	return first(cmd, func([]string) error {
+		if cmd.Flags().Changed("grant") && !slices.Contains(grantNames(), string(filter.Grant)) {
+			return command.Usagef("--grant: %q is none of %s", filter.Grant, strings.Join(grantNames(), ", "))
+		}
+		return checkSelectors(filter.Labels)
+	})
+}
+
+func newClientShow(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a client, and when its secrets were last used", Args: command.Takes("ID"),
+		Example: "  oauth-server client show shop\n  oauth-server client show shop -o json",
+	}
+	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		return showClient(ctx, c, r, args[0])
+	})
+}
+
+// shownClient is a client with its valid secrets, newest first.
+type shownClient struct {
+	clientcfg.Client
+	Secrets []registry.Secret `json:"secrets,omitempty"`
+}
+
+func showClient(ctx context.Context, c *connect.Commands, r *adminclient.Accounts, id string) error {
+	cl, secrets, err := r.FindClient(ctx, id)
+	if err != nil {
+		return clientError(id, err)
+	}
+	rows := [][]string{
+		{"client_id", cl.ID},
+		{"name", cl.DisplayName()},
+		{"kind", kindOf(&cl)},
+		{"grants", joinGrants(cl.Grants)},
+		{"redirect_uris", command.OrDash(cl.RedirectURIs)},
+		{"scopes", command.OrDash(cl.Scopes)},
+		{"audience", command.OrDash(cl.Audience)},
+		{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
+		{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+		{"labels", command.OrDash(cl.Labels.Pairs())},
+		{"created", cl.CreatedAt.Format(time.RFC3339)},
+	}
+	for _, s := range secrets { // the times of use are accurate to a minute
+		if s.Current {
+			rows = append(rows, []string{"secret_used", timeOrDash(s.Used)})
+		} else {
+			rows = append(rows, []string{"former_secret_until", timeOrDash(s.Until)}, []string{"former_secret_used", timeOrDash(s.Used)})
+		}
+	}
+	return c.List(shownClient{cl, secrets}, rows...)
+}
+
+func newClientRotate(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: command.Takes("ID"),
+		Long: `Give a client a new secret and show it, once. The old secret stops working at once, or
+with --overlap after a while: until then both work, so you can hand out the new one without an
+interruption. --end-former ends that time early. client show shows when each was last used.
+
+What was issued under the old secret stays valid unless you add --revoke. Do that if others
+may know the old secret.`,
+		Example: `  oauth-server client rotate-secret shop --overlap 24h
+  oauth-server client rotate-secret shop --end-former`,
+	}
+	var rotation registry.Rotation
+	var end bool
+	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
+	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also invalidate everything issued to the client until now")
+	cmd.Flags().BoolVar(&end, "end-former", false, "make no new secret, and end the old one that is still valid")
+	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		if end {
+			return clientError(args[0], endFormer(ctx, c, r, args[0]))
+		}
+		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return showCredentials(c, credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
+	})
+	return first(cmd, func([]string) error {
+		if end && (rotation.Revoke || rotation.Overlap != 0) {
+			return command.Usagef("--end-former makes no new secret: leave out --overlap and --revoke")
+		}
+		return nil
+	})
+}
+
+// endFormer ends the former secret of a client, if it is still valid.
+func endFormer(ctx context.Context, c *connect.Commands, r *adminclient.Accounts, id string) error {
+	_, secrets, err := r.FindClient(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, s := range secrets {
+		if s.Current {
+			continue
+		}
+		if err := r.RetireSecret(ctx, id, s.ID); err != nil {
+			return err
+		}
+		return c.Answer(map[string]any{"client_id": id, "secret": s.ID, "retired": true}, "ended the former secret of client "+id)
+	}
+	return fmt.Errorf("client %q has no former secret that is still valid", id)
+}
+
+func newClientRevoke(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: command.Takes("ID"),
+		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
+and the codes under way; what is issued from now on is good. Every instance follows within two
+seconds, and all others refuse what one issues until it has. Introspection reports a revoked
+token as not active, while a resource server that only verifies the signature accepts it until
+it expires.
+
+The secret still works: to replace it as well, use rotate-secret --revoke.`,
+		Example: "  oauth-server client revoke shop\n  oauth-server client revoke shop --reason \"stolen laptop\"",
+	}
+	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		cl, err := r.RevokeClient(ctx, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.Answer(credentials{ClientID: cl.ID}, fmt.Sprintf(
+			"revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID))
+	})
+}
+
+func kindOf(cl *clientcfg.Client) string {
+	switch {
+	case cl.Public:
+		return "public"
+	case cl.ResourceServer:
+		return "resource server"
+	}
+	return "confidential"
+}
+
+func joinGrants(gs []clientcfg.Grant) string {
+	names := make([]string, len(gs))
+	for i, g := range gs {
+		names[i] = string(g)
+	}
+	return command.OrDash(names)
+}
+
+func timeOrDash(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
+}
+
+func grantNames() (names []string) {
+	for _, g := range clientcfg.Grants() {
+		names = append(names, string(g))
+	}
+	return names
+}

@@ -1,0 +1,66 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/registry"
+
+	"github.com/spf13/cobra"
+)
+
+func newClientDelete(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete ID", Short: "Delete a client", Args: command.Takes("ID"),
+		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
+
+The limits and bans that were set for it stay, for a client that is registered with the same ID:
+a policy, limits of single users, a candidate. The command says so, and how to remove them.`,
+		Example: "  oauth-server client delete shop\n  oauth-server client delete shop --reason \"ticket 4711\"",
+	}
+	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		left, _ := r.LimitsOf(ctx, args[0]) // on an error, the limits are not mentioned
+		if err := r.DeleteClient(ctx, args[0]); err != nil {
+			return clientError(args[0], err)
+		}
+		if removals := removals(args[0], &left); len(removals) > 0 {
+			c.Note("Limits or bans of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
+				args[0], strings.Join(removals, "\n  "))
+		}
+		return c.Answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
+	})
+}
+
+// removals returns the commands that remove the limits and bans of a client.
+func removals(id string, l *registry.Limits) (commands []string) {
+	if l.Policy {
+		commands = append(commands, "oauth-server limits unset "+shellWord(id))
+	}
+	for _, name := range l.Users {
+		commands = append(commands, fmt.Sprintf("oauth-server limits unset %s --for-user %s", shellWord(id), shellWord(name)))
+	}
+	if more := l.Overrides - len(l.Users); more > 0 && len(l.Users) > 0 {
+		commands = append(commands, fmt.Sprintf("... and so on for %d more, which this shows: oauth-server limits get %s", more, shellWord(id)))
+	}
+	if l.Candidate {
+		commands = append(commands, "oauth-server limits unset "+shellWord(id)+" --candidate")
+	}
+	for _, name := range l.Banned {
+		unban := "oauth-server limits unban " + shellWord(id) + " --forget"
+		if name != "" {
+			unban += " --user " + shellWord(name)
+		}
+		commands = append(commands, unban)
+	}
+	if l.MoreBanned {
+		commands = append(commands, "... and so on for others, whom this shows: oauth-server limits bans "+shellWord(id)+" --ended")
+	}
+	return commands
+}
+
+// shellWord quotes a text as one shell word.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,218 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/secret/username"
+	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
+
+	"github.com/spf13/cobra"
+)
+
+// importing is the import of clients or users from JSON lines.
+type importing struct {
+	*connect.Commands
+	what           string // client or user
+	partial, check bool
+	// readLine returns the name on a line and a function that stores it. Its errors are about this
+	// line.
+	readLine func(v *strict.Value) (name string, store func(context.Context, *adminclient.Accounts) error, err error)
+
+	read     int // lines, without empty ones
+	lines    []importLine
+	problems []importProblem
+}
+
+// imported is the output of an import.
+type imported struct {
+	Imported int      `json:"imported"`
+	InOrder  int      `json:"in_order"` // valid lines, before anything is stored
+	Problems []string `json:"problems"`
+}
+
+const importLong = `The file has a JSON object on each line; - is standard input. All lines are checked first.
+Every problem is shown with its line, and then nothing is imported unless you give --partial:
+then the valid lines are. --check only checks.`
+
+func (i *importing) command(use, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: command.Takes("FILE")}
+	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the lines that are in order although others are not")
+	cmd.Flags().BoolVar(&i.check, "check", false, "check the lines, and import nothing")
+	i.Creating(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
+	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
+}
+
+func newUserImport(c *connect.Commands) *cobra.Command {
+	i := &importing{Commands: c, what: "user", readLine: readUser}
+	return i.command("import FILE", "Import users with the password hashes of another program",
+		`  username       as for user create
+  password_hash  argon2id: $argon2id$v=19$m=…,t=…,p=…$salt$key
+                 bcrypt:   $2a$, $2b$ or $2y$, of a cost of at most 14
+                 PBKDF2:   $pbkdf2-sha256$i=…,l=…$salt$key, or Django's pbkdf2_sha256$…$salt$key;
+                           also with sha1 and sha512, of at most 2,000,000 iterations
+  operator       read or write; left out for neither
+
+A hash is replaced by one of our own at the next right password. Import when all instances run this
+release: an earlier one cannot verify them.`,
+		`  oauth-server user import users.jsonl --check
+  echo '{"username": "ada", "password_hash": "$2b$12$…"}' | oauth-server user import -`)
+}
+
+func newClientImport(c *connect.Commands) *cobra.Command {
+	i := &importing{Commands: c, what: "client", readLine: readClient}
+	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
+		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for
+a public client), grant_types, redirect_uris, scope; and audience, require_pkce,
+resource_server, first_party and labels, such as {"team": "payments"}.
+
+  client_secret_hash  SHA-256 of the secret, hexadecimal or base64, after {SHA256} or by itself.
+                      The secret must be random, of 128 bits or more.`,
+		`  oauth-server client import clients.jsonl --check
+  echo '{"client_id": "shop", "client_secret_hash": "…"}' | oauth-server client import -`)
+}
+
+func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
+	var in struct {
+		Username string           `json:"username"`
+		Hash     string           `json:"password_hash"`
+		Operator clientcfg.Access `json:"operator"`
+	}
+	errs := v.Decode(&in, nil)
+	name, err := username.New(in.Username)
+	if err != nil {
+		errs.AddUnreported(fielderr.Errors{{Path: "username", Message: strings.TrimPrefix(err.Error(), "username: ")}})
+	}
+	if err := secret.CheckForeign(in.Hash); err != nil {
+		errs.AddUnreported(fielderr.Errors{{Path: "password_hash", Message: strings.TrimPrefix(err.Error(), "password_hash: ")}})
+	}
+	if a := in.Operator; a != clientcfg.NoAccess && a != clientcfg.ReadAccess && a != clientcfg.WriteAccess {
+		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is none of read, write", string(a))}})
+	}
+	return name, func(ctx context.Context, r *adminclient.Accounts) error {
+		_, err := r.CreateUser(ctx, registry.NewUser{Name: name, Hash: in.Hash, Operator: in.Operator})
+		return userError(name, err)
+	}, errs.Err()
+}
+
+func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
+	cl, err := admin.ReadNewClient(v)
+	errs := fielderr.Of(err)
+	if err == nil {
+		judged := cl
+		if len(judged.Grants) == 0 {
+			judged.Grants = clientcfg.UsualGrants(&judged)
+		}
+		errs = clientcfg.MetadataErrors(fielderr.Of(judged.Validate()))
+		for i := range errs {
+			if errs[i].Path == "token_endpoint_auth_method" {
+				errs[i] = fielderr.Error{Path: "client_secret_hash", Message: "is missing; a public client has the token_endpoint_auth_method none, and no hash"}
+			}
+		}
+	}
+	return cl.ID, func(ctx context.Context, r *adminclient.Accounts) error {
+		_, _, err := r.CreateClient(ctx, cl)
+		return clientError(cl.ID, err)
+	}, errs.Err()
+}
+
+// run imports the lines that were read.
+func (i *importing) run(ctx context.Context, r *adminclient.Accounts) error {
+	taken, err := takenNames(ctx, r)
+	if err != nil {
+		return err
+	}
+	i.refuse(taken)
+	return i.finish(func() []importProblem { return i.store(ctx, r) })
+}
+
+// withoutStore finishes an import that stores nothing, if there is no store yet.
+func (i *importing) withoutStore() (done bool, err error) {
+	if i.stores() {
+		return false, nil
+	}
+	i.Note("There is no data file yet: the names are compared with each other only.")
+	return true, i.finish(nil)
+}
+
+// stores reports whether anything is to be stored.
+func (i *importing) stores() bool {
+	return !i.check && len(i.lines) > 0 && (len(i.problems) == 0 || i.partial)
+}
+
+// finish calls store if there is anything to store, and reports the imported lines and the
+// problems.
+func (i *importing) finish(store func() []importProblem) error {
+	for _, p := range i.problems {
+		i.Note("%s", p.text)
+	}
+	result := imported{InOrder: len(i.lines), Problems: []string{}}
+	switch {
+	case i.stores():
+		failed := store()
+		for _, p := range failed {
+			i.Note("%s", p.text)
+		}
+		i.problems = append(i.problems, failed...)
+		result.Imported = len(i.lines) - len(failed)
+	case !i.check && len(i.problems) > 0:
+		next := ", or import the others with --partial"
+		if len(i.lines) == 0 {
+			next = ": none is in order"
+		}
+		i.Note("Nothing was imported. Mend the lines%s.", next)
+	}
+	bad := map[int]bool{}
+	for _, p := range i.problems {
+		bad[p.line], result.Problems = true, append(result.Problems, p.text)
+	}
+	text := fmt.Sprintf("imported %d %s", result.Imported, command.Plural(result.Imported, i.what))
+	switch {
+	case i.check && len(bad) == 0:
+		text = fmt.Sprintf("the file is in order: %d %s", result.InOrder, command.Plural(result.InOrder, i.what))
+	case i.check:
+		text = fmt.Sprintf("%d of %d lines are in order", result.InOrder, i.read)
+	}
+	if err := i.Answer(result, text); err != nil {
+		return err
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%d of %d lines have problems", len(bad), i.read)
+	}
+	return nil
+}
+
+// store stores the lines, up to [ImportAtOnce] at a time, and returns the failures in line order.
+func (i *importing) store(ctx context.Context, r *adminclient.Accounts) (failed []importProblem) {
+	lines := i.lines
+	var wg sync.WaitGroup
+	errs, next := make([]error, len(lines)), make(chan int)
+	for range command.ImportAtOnce {
+		wg.Go(func() {
+			for n := range next {
+				errs[n] = lines[n].store(ctx, r)
+			}
+		})
+	}
+	for n := range lines {
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	for n, err := range errs {
+		if err != nil {
+			failed = append(failed, problemOf(lines[n].number, err))
+		}
+	}
+	return failed
+}

@@ -1,0 +1,262 @@
+package accounts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret/username"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// NewUser makes the commands on users.
+func NewUser(c *connect.Commands) *cobra.Command {
+	return command.Group("user", "Create and manage the users who can sign in",
+		newUserCreate(c), newUserList(c), newUserShow(c), newUserOperator(c),
+		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
+}
+
+func newUserCreate(c *connect.Commands) *cobra.Command {
+	var fromStdin bool
+	operator := connect.AccessFlag{}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a user; the password is prompted for, or read with --password-stdin",
+		Example: `  oauth-server user create ada --operator
+  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
+		Args: operator.Unspaced(command.Takes("NAME"), "operator"),
+	}
+	fromStdinFlag(cmd, &fromStdin)
+	operator.Add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
+	var spec registry.NewUser
+	valid := func() (bool, error) {
+		_, err := spec.Validate()
+		return false, userError(spec.Name, err)
+	}
+	c.Creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+		name := spec.Name
+		if canonical, err := username.Canonical(name); err == nil && canonical != name {
+			c.Note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
+			name = canonical
+		}
+		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: spec.Password, Operator: spec.Operator})
+		if err != nil {
+			return userError(name, err)
+		}
+		return c.Answer(u, "created user "+u.Username)
+	})
+	return first(cmd, func(args []string) (err error) {
+		spec.Name, spec.Operator = args[0], operator.Access
+		spec.Password, err = readPassword(c, fromStdin)
+		return err
+	})
+}
+
+func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
+	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
+}
+
+// userError turns an error about a user into a message for the terminal.
+func userError(name string, err error) error {
+	var invalid *registry.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return command.Usage(err)
+	case errors.Is(err, grants.ErrNotFound):
+		return fmt.Errorf("there is no user %q", name)
+	}
+	return changeError("user", name, err)
+}
+
+// maxPasswordInput is the maximum number of bytes read from standard input. Passwords are shorter.
+const maxPasswordInput = 1 << 16
+
+// readPassword reads a password from standard input or prompts for it. A password is never an argument:
+// other users could see it, and the shell would keep it in its history.
+func readPassword(c *connect.Commands, fromStdin bool) (string, error) {
+	if fromStdin {
+		text, err := io.ReadAll(io.LimitReader(c.In, maxPasswordInput))
+		if err != nil {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+		text = bytes.TrimSuffix(text, []byte("\n"))
+		return string(bytes.TrimSuffix(text, []byte("\r"))), nil
+	}
+	in, ok := c.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return "", command.Usagef("standard input is not a terminal: give the password with --password-stdin")
+	}
+	first, err := askPassword(c, in, "Password: ")
+	if err != nil {
+		return "", err
+	}
+	second, err := askPassword(c, in, "Again: ")
+	if err != nil {
+		return "", err
+	}
+	if first != second {
+		return "", errors.New("the passwords differ")
+	}
+	return first, nil
+}
+
+func askPassword(c *connect.Commands, in *os.File, prompt string) (string, error) {
+	_, _ = fmt.Fprint(c.ErrOut, prompt)
+	text, err := term.ReadPassword(int(in.Fd()))
+	_, _ = fmt.Fprintln(c.ErrOut)
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	return string(text), nil
+}
+
+func newUserList(c *connect.Commands) *cobra.Command {
+	var prefix string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all users", Args: command.Takes(),
+		Example: "  oauth-server user list --prefix ad\n  oauth-server user list -o json",
+	}
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
+	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+		users, err := allUsers(ctx, r, prefix)
+		if err != nil {
+			return err
+		}
+		return listUsers(c, users)
+	})
+}
+
+// usersAtOnce is the number of users read at once.
+const usersAtOnce = 1000
+
+func allUsers(ctx context.Context, r *adminclient.Accounts, prefix string) (all []registry.User, err error) {
+	after := ""
+	for {
+		page, err := r.Users(ctx, prefix, after, usersAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < usersAtOnce {
+			return all, nil
+		}
+		after = page[len(page)-1].Username
+	}
+}
+
+func listUsers(c *connect.Commands, users []registry.User) error {
+	rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
+	for _, u := range users {
+		if u.Unreadable != "" {
+			rows = append(rows, []string{u.Username, "unreadable", "-"})
+			c.Note("user %s: %s; mend what is stored, or remove it with oauth-server user delete '%s'", u.Username, u.Unreadable, u.Username)
+			continue
+		}
+		rows = append(rows, []string{u.Username, command.DateTime(u.CreatedAt), cmp.Or(string(u.Operator), "-")})
+	}
+	if users == nil {
+		users = []registry.User{}
+	}
+	return c.List(users, rows...)
+}
+
+func newUserOperator(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: command.Takes("NAME", "on|read|off"),
+		Long: `Let a user read and change limits, clients and users, with their passwords (on), only read
+them (read), or neither (off). This concerns tokens from signing in through an admin client, also
+existing ones, and acts at once on every instance.`,
+		Example: "  oauth-server user operator ada read\n  oauth-server user operator ada off",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.CompleteUsername(cmd, args, typed)
+		},
+	}
+	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
+	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
+	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		level := args[1]
+		access, ok := levels[level]
+		if !ok {
+			return command.Usagef("user operator: %q is none of on, read, off", level)
+		}
+		u, err := r.SetOperator(ctx, args[0], access)
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.Answer(map[string]any{"username": u.Username, "operator": access}, "user "+u.Username+" "+says[level])
+	})
+}
+
+func newUserPasswd(c *connect.Commands) *cobra.Command {
+	var fromStdin bool
+	cmd := &cobra.Command{
+		Use:   "passwd NAME",
+		Short: "Change the password of a user, who has to sign in again everywhere",
+		Long: `Change the password of a user; it is prompted for, or read with --password-stdin. The sessions of
+the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`,
+		Example: `  oauth-server user passwd ada
+  echo "$PASSWORD" | oauth-server user passwd ada --password-stdin`,
+		Args: command.Takes("NAME"),
+	}
+	fromStdinFlag(cmd, &fromStdin)
+	var password string
+	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		u, err := r.SetPassword(ctx, args[0], password)
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.Answer(map[string]string{"username": u.Username}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
+	})
+	return first(cmd, func([]string) (err error) {
+		password, err = readPassword(c, fromStdin)
+		return err
+	})
+}
+
+func newUserUnlock(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "unlock NAME", Short: "End the row of wrong passwords that slows down sign-ins of a user", Args: command.Takes("NAME"),
+		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
+slowed down until there is another row. Every instance follows at once.
+
+What an address has used of its daily limit stays: the user can sign in at once from another
+address, and from that one when Retry-After of the next attempt says.`,
+		Example: "  oauth-server user unlock ada\n  oauth-server user unlock ada --reason \"ticket 4711\"",
+	}
+	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		u, err := r.UnlockUser(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.Answer(map[string]any{"username": u.Username, "unlocked": true}, "ended the row of wrong passwords of user "+u.Username)
+	})
+}
+
+func newUserDelete(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Delete a user", Args: command.Takes("NAME"),
+		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",
+	}
+	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		name, err := r.DeleteUser(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.Answer(map[string]any{"username": name, "deleted": true}, "deleted user "+name)
+	})
+}

@@ -1,0 +1,196 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/registry"
+
+	"github.com/spf13/cobra"
+)
+
+// shownUser is a user with everything that comes of a sign-in.
+type shownUser struct {
+	registry.User
+	Sessions []registry.Session `json:"sessions"`
+	Families []registry.Family  `json:"families"`
+	Consents []registry.Consent `json:"consents"`
+}
+
+func newUserShow(c *connect.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a user: sessions, refreshable sign-ins and consents", Args: command.Takes("NAME"),
+		Long: `Show a user, and what has come of signing in: the browsers that the user is signed in with
+(sessions), the sign-ins that clients can refresh (families), and what the user allows clients
+(consents). user revoke ends each of them.`,
+		Example: "  oauth-server user show ada\n  oauth-server user show ada -o json",
+	}
+	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		u, err := readShownUser(ctx, r, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.List(u, u.rows()...)
+	})
+}
+
+func readShownUser(ctx context.Context, r *adminclient.Accounts, name string) (u shownUser, err error) {
+	if u.User, err = r.User(ctx, name); err != nil {
+		return u, err
+	}
+	if _, u.Sessions, err = r.Sessions(ctx, name); err != nil {
+		return u, err
+	}
+	if _, u.Families, err = r.Families(ctx, name); err != nil {
+		return u, err
+	}
+	_, u.Consents, err = r.Consents(ctx, name)
+	return u, err
+}
+
+// rows returns the user as a table, with a heading before each kind of sign-in that there is.
+func (u *shownUser) rows() [][]string {
+	rows := [][]string{
+		{"username", u.Username},
+		{"created", u.CreatedAt.Format(time.RFC3339)},
+		{"operator", cmp.Or(string(u.Operator), "-")},
+		{"password", cmp.Or(u.Foreign, "argon2id")},
+	}
+	section := func(n int, heading ...string) {
+		if n > 0 {
+			rows = append(rows, []string{}, heading)
+		}
+	}
+	section(len(u.Sessions), "SESSION", "SIGNED IN", "ENDS")
+	for _, s := range u.Sessions {
+		rows = append(rows, []string{s.ID, command.DateTime(s.CreatedAt), command.DateTime(s.ExpiresAt)})
+	}
+	section(len(u.Families), "FAMILY", "CLIENT", "SIGNED IN", "REFRESHED", "ENDS", "SCOPES")
+	for i := range u.Families {
+		f := &u.Families[i]
+		rows = append(rows, []string{f.ID, f.ClientID, command.DateTime(f.AuthTime), command.DateTime(f.Refreshed), command.DateTime(f.ExpiresAt), command.OrDash(f.Scope)})
+	}
+	section(len(u.Consents), "CONSENT TO", "SCOPES", "AGREED", "LAST USED", "ENDS")
+	for _, a := range u.Consents {
+		rows = append(rows, []string{a.ClientID, command.OrDash(a.Scopes), command.DateTime(a.AgreedAt), command.DateTime(a.UsedAt), command.DateTime(a.ExpiresAt)})
+	}
+	return rows
+}
+
+// all is the value of --session and --family that means every one.
+const all = "all"
+
+func newUserRevoke(c *connect.Commands) *cobra.Command {
+	var session, family, consent string
+	cmd := &cobra.Command{
+		Use: "revoke NAME", Short: "End the sessions and tokens of a user, or some of them", Args: command.Takes("NAME"),
+		Long: `End the sessions of a user and invalidate everything that came of a sign-in until now:
+codes, refresh tokens and access tokens. The user has to sign in again everywhere; the password
+still works. Every instance follows at once. Introspection reports such a token as not active,
+while a resource server that only verifies the signature accepts it until it expires.
+
+With a flag only that ends: the session in one browser, with the tokens that came of it left
+valid; a family, which is a sign-in that a client can refresh; or the consent to a client, with
+all codes and tokens issued under it.`,
+		Example: `  oauth-server user revoke ada
+  oauth-server user revoke ada --family all
+  oauth-server user revoke ada --consent shop`,
+	}
+	cmd.Flags().StringVar(&session, "session", "", "end only the session with this ID, or all sessions")
+	cmd.Flags().StringVar(&family, "family", "", "revoke only the family with this ID, or all families")
+	cmd.Flags().StringVar(&consent, "consent", "", "withdraw only the consent to this client")
+	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		name := args[0]
+		switch {
+		case session != "":
+			n, err := r.EndSessions(ctx, name, oneOrAll(session))
+			return showEnded(c, name, "sessions", n, err)
+		case family != "":
+			n, err := r.RevokeFamilies(ctx, name, oneOrAll(family))
+			return showEnded(c, name, "families", n, err)
+		case consent != "":
+			if err := r.WithdrawConsent(ctx, name, consent); err != nil {
+				return userError(name, err)
+			}
+			return c.Answer(map[string]any{"username": name, "client_id": consent, "withdrawn": true},
+				"withdrew what user "+name+" allowed client "+consent)
+		}
+		u, err := r.RevokeUser(ctx, name)
+		if err != nil {
+			return userError(name, err)
+		}
+		return c.Answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
+	})
+	return first(cmd, func([]string) error {
+		flags := []string{"session", "family", "consent"}
+		for _, flag := range flags {
+			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" { // an unset shell variable must not end everything
+				return command.Usagef("--%s is empty: user show lists what it can be", flag)
+			}
+		}
+		return command.AtMostOne(cmd, flags...)
+	})
+}
+
+// oneOrAll returns an ID as the API takes it: empty for all.
+func oneOrAll(id string) string {
+	if id == all {
+		return ""
+	}
+	return id
+}
+
+// showEnded reports how many sign-ins were ended.
+func showEnded(c *connect.Commands, name, what string, n int, err error) error {
+	if err != nil {
+		return userError(name, err)
+	}
+	return c.Answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
+}
+
+// completeSignIn completes what a user has of one kind, by ID. The user is the first argument.
+func completeSignIn(c *connect.Commands, ids func(u *shownUser) []string) command.Completion {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+			u, err := readShownUser(ctx, r, args[0])
+			if err == nil {
+				out = ids(&u)
+			}
+			return err
+		})
+		return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// AccountCompletions returns the completions of flags by name.
+func AccountCompletions(c *connect.Commands) map[string]command.Completion {
+	return map[string]command.Completion{
+		"grant": command.Fixed(grantNames()...),
+		"session": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for _, s := range u.Sessions {
+				ids = append(ids, s.ID)
+			}
+			return append(ids, all)
+		}),
+		"family": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for i := range u.Families {
+				ids = append(ids, u.Families[i].ID)
+			}
+			return append(ids, all)
+		}),
+		"consent": completeSignIn(c, func(u *shownUser) (ids []string) {
+			for _, a := range u.Consents {
+				ids = append(ids, a.ClientID)
+			}
+			return ids
+		}),
+	}
+}

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+)
+
+// on returns a command line with the data file.
+func on(data, args string) []string { return append(strings.Fields(args), "--data", data) }
+
+// clientIDs are the clients in a data file, as its registry shows them.
+func clientIDs(t *testing.T, data string) (ids []string) {
+	t.Helper()
+	var list []struct {
+		ID string `json:"client_id"`
+	}
+	runJSON(t, &list, "", on(data, "client list")...)
+	for _, c := range list {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// serveAt starts a server at fixed addresses, which it keeps over a restart.
+func serveAt(t *testing.T, data string, args ...string) operated {
+	t.Helper()
+	clients, operators := testworld.FreeAddress(t), testworld.FreeAddress(t)
+	p := launch(t, append([]string{"serve", "--data", data, "--listen", clients, "--admin-listen", operators}, args...)...)
+	p.listening(t)
+	return operated{p, "http://" + clients, "http://" + operators}
+}
+
+// TestBackup: of a file that no server has open, and through the server that holds it.
+func TestBackup(t *testing.T) {
+	data := storeFile(t)
+	runOK(t, "", on(data, "client create shop")...)
+	dir := t.TempDir()
+	backUp := func(name string) shownBackup {
+		t.Helper()
+		var b shownBackup
+		runJSON(t, &b, "", on(data, "backup "+filepath.Join(dir, name))...)
+		info, err := os.Stat(filepath.Join(dir, name))
+		check.OK(t, err)
+		check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
+		check.Equal(t, "size", info.Size(), b.Bytes)
+		return b
+	}
+	check.Equal(t, "clients", backUp("stopped.db").Records["clients"], 1)
+	_, said, status := run(t, "", on(data, "backup "+filepath.Join(dir, "stopped.db")+" --force")...)
+	check.Equal(t, "status", status, command.ExitOK)
+	check.Equal(t, "it says where it works", said, "using the store "+data+" directly\n")
+	serveAt(t, data)
+	runOK(t, "", on(data, "client create second")...)
+	b := backUp("serving.db")
+	check.Equal(t, "clients", b.Records["clients"], 2)
+	check.Equal(t, "there is an event", b.Event != nil, true)
+	stdout, stderr, _ := run(t, "", on(data, "backup -")...)
+	piped := filepath.Join(dir, "piped.db")
+	check.OK(t, os.WriteFile(piped, []byte(stdout), 0o600))
+	has(t, stderr, "which are not checked")
+	var checked shownBackup
+	runJSON(t, &checked, "", "restore", piped, "--check")
+	check.Equal(t, "clients", checked.Records["clients"], 2)
+
+	runFails(t, command.ExitFailed, "is there already", "", on(data, "backup "+piped)...)
+	runFails(t, command.ExitUsage, "is the data file itself", "", on(data, "backup "+data+" --force")...)
+	runFails(t, command.ExitUsage, "no regular file", "", on(data, "backup "+dir+" --force")...)
+	runOK(t, "", on(data, "backup "+piped+" --force")...)
+	runFails(t, command.ExitFailed, "there is no data file", "", on(filepath.Join(dir, "none.db"), "backup x")...)
+	runFails(t, command.ExitUsage, "mongodump", "", "backup", "x", "--mongodb-uri", "mongodb://h")
+	left, err := os.ReadDir(dir)
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 3)
+}
+
+// TestServerThatCannotBeAsked: the server has no admin API, so the error suggests stopping it.
+func TestServerThatCannotBeAsked(t *testing.T) {
+	data := storeFile(t)
+	backup := filepath.Join(t.TempDir(), "b.db")
+	runOK(t, "", on(data, "backup "+backup)...)
+	launch(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "").listening(t)
+	for _, args := range []string{"backup " + backup + " --force", "restore " + backup + " --yes"} {
+		runFails(t, command.ExitFailed, "stop it first", "", on(data, args)...)
+	}
+	left, err := os.ReadDir(filepath.Dir(backup))
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 1)
+}
+
+// TestBackupIsInTheTrail: who made it, and why.
+func TestBackupIsInTheTrail(t *testing.T) {
+	data := storeFile(t)
+	server := serveAt(t, data)
+	var ops credentials
+	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
+	runOK(t, "", on(data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly")...)
+	stdout := runOK(t, "", "limits", "audit", "--target", "store", "--server", server.operators, "--issuer", server.clients,
+		"--token", askToken(t, server.clients, ops))
+	has(t, stdout, connect.Whoami()+" (store)", "backup store", "nightly")
+}
+
+// TestRestore: without a server, over an existing file and into an empty place.
+func TestRestore(t *testing.T) {
+	data := storeFile(t)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	runOK(t, "", on(data, "client create first")...)
+	runOK(t, "", on(data, "backup "+backup)...)
+	runOK(t, "", on(data, "client create second")...)
+	has(t, runFails(t, command.ExitFailed, "Continue? [y/N]", "n\n", on(data, "restore "+backup)...), "1 clients")
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
+	var done struct{ Former string }
+	runJSON(t, &done, "", on(data, "restore "+backup+" --yes")...)
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
+	check.Equal(t, "clients of the former file", clientIDs(t, done.Former), []string{"first", "second"})
+
+	elsewhere := filepath.Join(t.TempDir(), "new.db")
+	for _, flag := range []string{"", " --yes"} {
+		runFails(t, command.ExitFailed, "This makes a new one: the store "+elsewhere, "", on(elsewhere, "restore "+backup+flag)...)
+		runFails(t, command.ExitFailed, "confirm the new one with --create", "", on(elsewhere, "restore "+backup+flag)...)
+	}
+	left, err := os.ReadDir(filepath.Dir(elsewhere))
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 0)
+	stdout := runOK(t, "", on(elsewhere, "restore "+backup+" --create --keep-sessions")...)
+	check.Equal(t, "output", stdout, "restored "+elsewhere+"\n")
+	check.Equal(t, "clients", clientIDs(t, elsewhere), []string{"first"})
+
+	link := filepath.Join(t.TempDir(), "link.db")
+	check.OK(t, os.Symlink(data, link))
+	runOK(t, "", on(link, "restore "+done.Former+" --yes")...)
+	check.Equal(t, "clients behind the link", clientIDs(t, data), []string{"first", "second"})
+
+	runFails(t, command.ExitUsage, "is the data file itself", "", on(data, "restore "+data+" --yes")...)
+	content, err := os.ReadFile(backup)
+	check.OK(t, err)
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	check.OK(t, os.WriteFile(damaged, content[:len(content)/2], 0o600))
+	_, stderr, status := run(t, "", on(data, "restore "+damaged+" --yes")...)
+	if status != command.ExitFailed || !strings.Contains(stderr, "damaged") || strings.Contains(stderr, "restore it from a backup") {
+		t.Errorf("of a damaged backup: status %d: %s", status, stderr)
+	}
+	check.OK(t, os.WriteFile(damaged, bytes.Repeat([]byte("x"), 20_000), 0o600))
+	runFails(t, command.ExitFailed, "not a data file of oauth-server", "", on(data, "restore "+damaged+" --yes")...)
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
+
+	// A damaged data file is replaced, because backups exist for that. A file of another kind has
+	// to be moved away.
+	check.OK(t, os.WriteFile(data, content[:5000], 0o600))
+	runOK(t, "", on(data, "restore "+backup+" --yes")...)
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
+	check.OK(t, os.WriteFile(data, bytes.Repeat([]byte{7}, 20_000), 0o600))
+	runFails(t, command.ExitFailed, "move this away", "", on(data, "restore "+backup+" --yes --create")...)
+	check.OK(t, os.Truncate(data, 0))
+	runOK(t, "", on(data, "restore "+backup+" --yes")...)
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
+}
+
+// TestRestoreWhileServing: the server restarts in its process with the restored file. Tokens issued
+// before are invalid, unless they are to be kept.
+func TestRestoreWhileServing(t *testing.T) {
+	data := storeFile(t)
+	server := serveAt(t, data)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	var ops credentials
+	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
+	runOK(t, "", on(data, "backup "+backup)...)
+	admin := func(token string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.operators+"/admin/v1/settings", nil)
+		check.OK(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(req)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+		return res.StatusCode
+	}
+	for _, tt := range []struct {
+		flag string
+		want int
+	}{{"--keep-sessions", http.StatusOK}, {"", http.StatusUnauthorized}} {
+		token := askToken(t, server.clients, ops)
+		runOK(t, "", on(data, "client create later")...)
+		check.Equal(t, "status before", admin(token), http.StatusOK)
+		stdout := runOK(t, "", on(data, "restore "+backup+" --yes "+tt.flag)...)
+		has(t, stdout, ".before-restore-")
+		check.Equal(t, "clients", clientIDs(t, data), []string{"ops"})
+		check.Equal(t, "status with "+tt.flag, admin(token), tt.want)
+		check.Equal(t, "status of a new token", admin(askToken(t, server.clients, ops)), http.StatusOK)
+	}
+	check.Equal(t, "the process still runs", server.ProcessState == nil, true)
+	events := runOK(t, "", "limits", "audit", "-o", "json", "--target", "store", "--server", server.operators, "--issuer", server.clients,
+		"--token", askToken(t, server.clients, ops))
+	var trail struct {
+		Entries []struct {
+			Action string
+			After  map[string]string
+		}
+	}
+	check.OK(t, json.Unmarshal([]byte(events), &trail))
+	check.Equal(t, "the newest", trail.Entries[0].Action+" "+trail.Entries[0].After["sign_ins"], "restore ended")
+}
+
+// TestRestoreThatCannotBeServed: the server goes back to the former file if it cannot start with
+// the restored one.
+func TestRestoreThatCannotBeServed(t *testing.T) {
+	secretFile := func() string {
+		path := filepath.Join(t.TempDir(), "secret")
+		random := make([]byte, 32)
+		_, _ = rand.Read(random) // never fails
+		check.OK(t, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(random)), 0o600))
+		return path
+	}
+	other := storeFile(t)
+	stopped := serveAt(t, other, "--keys-secret-file", secretFile())
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	runOK(t, "", on(other, "backup "+backup)...)
+	check.OK(t, stopped.Process.Kill())
+
+	data := storeFile(t)
+	server := serveAt(t, data, "--keys-secret-file", secretFile())
+	var shop credentials
+	runJSON(t, &shop, "", on(data, "client create shop")...)
+	runFails(t, command.ExitFailed, "has put the former data file back", "", on(data, "restore "+backup+" --yes")...)
+	askToken(t, server.clients, shop)
+	check.Equal(t, "clients", clientIDs(t, data), []string{"shop"})
+	has(t, server.log.String(), "putting the former one back")
+}

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"oauth-server/internal/app"
+)
+
+// UntilSignal returns a context that ends at the first SIGTERM, SIGINT or signal in others. SIGTERM
+// has the cause [app.ErrTerminated]. A second signal kills the process at once, because the handler
+// is removed.
+func UntilSignal(parent context.Context, others ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	for _, other := range others {
+		if !signal.Ignored(other) { // as nohup ignores SIGHUP
+			signal.Notify(signals, other)
+		}
+	}
+	go func() {
+		var cause error
+		select {
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				cause = app.ErrTerminated
+			}
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		cancel(cause)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// CatchHangups makes SIGHUP reload the configuration file, and no longer end the process. A signal
+// during startup is kept until the server can reload.
+func (c *Env) CatchHangups() {
+	if c.Hangups == nil {
+		c.Hangups = make(chan os.Signal, 1)
+		signal.Notify(c.Hangups, syscall.SIGHUP)
+	}
+}

@@ -1,0 +1,77 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// watchEvery is the time between two views of --watch.
+const watchEvery = 2 * time.Second
+
+// clearScreen moves the cursor to the top left and clears the screen. The scrollback stays.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// Watched adds --watch to a command that shows something.
+func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
+	var watch bool
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every two seconds, until interrupted")
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !watch {
+			return once(cmd, args)
+		}
+		return c.watch(cmd.Context(), func() error { return once(cmd, args) })
+	}
+	return cmd
+}
+
+// watch shows a view repeatedly. On a terminal, each view replaces the previous one; otherwise an
+// empty line separates them. The first view must succeed. Later errors are shown in place of a
+// view.
+func (c *Env) watch(ctx context.Context, once func() error) error {
+	out := c.Out
+	defer func() { c.Out = out }()
+	for shown := false; ; shown = true {
+		var view bytes.Buffer
+		c.Out = &view
+		if err := once(); err != nil {
+			if !shown {
+				return err
+			}
+			view.Reset()
+			view.WriteString("oauth-server: " + err.Error() + "\n")
+		}
+		before := ""
+		switch {
+		case c.Output != OutputText:
+		case c.Terminal:
+			before = clearScreen + DateTime(time.Now()) + ", every " + watchEvery.String() + "\n\n"
+		case shown:
+			before = "\n"
+		}
+		if _, err := io.WriteString(out, before+view.String()); err != nil {
+			return err
+		}
+		if err := c.wait(ctx, watchEvery); err != nil {
+			return nil
+		}
+	}
+}
+
+func (c *Env) wait(ctx context.Context, d time.Duration) error {
+	if c.Pause != nil {
+		return c.Pause(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

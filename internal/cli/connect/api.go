@@ -1,0 +1,175 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/tokenclient"
+
+	"github.com/spf13/pflag"
+)
+
+// API are the flags of commands that use the admin API: its address and the caller's
+// credentials.
+type API struct {
+	*command.Env
+	TLS              command.TLSFiles
+	tokens           *http.Client // for requests to the issuer; made by connect
+	Server, issuer   string
+	clientID, secret string
+	secretStdin      bool
+	token            string
+	cache            string
+	noCache          bool
+	Timeout          time.Duration
+	saidAge          bool
+	local            *adminlocal.Access // of the server, if found by its data file
+
+	api  *adminclient.Client // made by connect
+	mu   sync.Mutex          // guards kept
+	kept *tokenclient.Token  // shared by all calls of this process
+}
+
+// addressFlag is a string flag that rejects an empty value. An empty value usually comes from an
+// unset shell variable, and would select another server or store.
+type addressFlag string
+
+// String implements pflag.Value.
+func (f *addressFlag) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (*addressFlag) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (f *addressFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty; give an address such as " + DefaultAdmin + ", or leave the flag out")
+	}
+	*f = addressFlag(s)
+	return nil
+}
+
+// Add adds the flags. server is the usage text of --server.
+func (l *API) Add(flags *pflag.FlagSet, server string) {
+	flags.Var((*addressFlag)(&l.Server), "server", server)
+	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token, which gets the secret (default the admin address itself)")
+	l.TLS.Add(flags)
+	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
+	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
+	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
+	flags.StringVar(&l.token, "token", "", "access token to use instead of requesting one")
+	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
+	flags.BoolVar(&l.noCache, "no-cache", false, "keep the token in memory only: neither read nor write a file")
+	flags.DurationVar(&l.Timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
+	command.InTopic(command.Connecting, flags, "issuer", "client-id", "client-secret", "client-secret-stdin", "token", "cache", "no-cache", "timeout")
+}
+
+// Connect completes the flags from the environment and the defaults and returns the client, always
+// the same one. The error is a usageError.
+func (l *API) Connect() (*adminclient.Client, error) {
+	if l.api != nil {
+		return l.api, nil
+	}
+	l.Server = cmp.Or(l.Server, l.Variable("OAUTH_SERVER"), DefaultAdmin)
+	l.issuer = cmp.Or(l.issuer, l.Variable("OAUTH_ISSUER"))
+	l.clientID = cmp.Or(l.clientID, l.Variable("OAUTH_CLIENT_ID"))
+	l.token = cmp.Or(l.token, l.Variable("OAUTH_TOKEN"))
+	if err := adminclient.CheckServer(l.Server); err != nil {
+		return nil, command.Usagef("--server: %w", err)
+	}
+	if err := l.readSecret(); err != nil {
+		return nil, err
+	}
+	calls := tokenclient.NewHTTPClient()
+	calls.Timeout = l.Timeout
+	l.tokens = tokenclient.NewHTTPClient()
+	var err error
+	if calls.Transport, l.tokens.Transport, err = l.TLS.Transports(l.Env); err != nil {
+		return nil, err
+	}
+	if l.local != nil {
+		calls.Transport = l.local.Transport(calls.Transport)
+	}
+	if l.issuer == "" || l.issuer == strings.TrimRight(l.Server, "/") { // the issuer may require the client certificate
+		l.tokens.Transport = calls.Transport
+	}
+	l.api = &adminclient.Client{Server: l.Server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}
+	return l.api, nil
+}
+
+// aged warns, once, that an answer may not show the newest state.
+func (l *API) aged(age time.Duration) {
+	if !l.saidAge {
+		l.Note("The server could not read the newest state from its store: this is how it was %s.", command.Ago(age))
+	}
+	l.saidAge = true
+}
+
+func (l *API) readSecret() (err error) {
+	if l.secretStdin {
+		if l.secret != "" {
+			return command.Usagef("--client-secret and --client-secret-stdin contradict each other")
+		}
+		l.secretStdin = false // standard input can be read once only
+		l.secret, err = command.SecretLine(l.In)
+		return err
+	}
+	l.secret = cmp.Or(l.secret, l.Variable("OAUTH_CLIENT_SECRET"))
+	if l.token == "" && (l.clientID == "" || l.secret == "") {
+		return command.Usagef("an admin client is needed: give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin), or --token;" +
+			" oauth-server client create ID --admin creates one")
+	}
+	return nil
+}
+
+// bearer returns the token for the API. It reuses the token in memory or in the cache unless fresh
+// is set or the token expires soon.
+func (l *API) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
+	if l.token != "" {
+		return l.token, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !fresh && l.kept.Fresh(time.Now()) {
+		return l.kept.AccessToken, nil
+	}
+	r := tokenclient.Request{
+		Issuer: issuer, Grant: clientcfg.ClientCredentials, ClientID: l.clientID, ClientSecret: l.secret,
+		CacheFile: l.cache, Force: fresh,
+	}
+	if l.cache == "" && !l.noCache {
+		r.CacheDir, _ = tokenclient.DefaultCacheDir() // without a cache directory, as in a container without HOME, nothing is cached
+	}
+	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.Note("%s", m) }}
+	result, err := client.Token(ctx, r)
+	if r.CacheDir != "" && errors.Is(err, tokenclient.ErrNoPlace) { // as when HOME is read-only
+		r.CacheDir = ""
+		result, err = client.Token(ctx, r)
+	}
+	switch {
+	case err == nil:
+	case l.issuer == "" && errors.Is(err, tokenclient.ErrNoIssuer):
+		return "", fmt.Errorf("%s is not the admin address of a server that issues tokens: %w; if yours come from another address, give it with --issuer or OAUTH_ISSUER",
+			issuer, err)
+	default:
+		return "", fmt.Errorf("get a token from %s: %w", issuer, err)
+	}
+	l.kept = &result.Token
+	return result.Token.AccessToken, nil
+}
+
+// CompleteWithin is the timeout of a completion.
+const CompleteWithin = 2 * time.Second
+
+// DefaultAdmin is the default admin address of serve.
+const DefaultAdmin = "http://127.0.0.1:9097"

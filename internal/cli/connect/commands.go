@@ -1,0 +1,222 @@
+package connect
+
+import (
+	"context"
+	"crypto/hmac"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/app"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/config"
+	"oauth-server/internal/secret"
+
+	"github.com/spf13/cobra"
+)
+
+// registryFlags choose the store or server for commands on clients and users, and the reason for a
+// change.
+type registryFlags struct {
+	API
+	settings          *command.Settings
+	reason, confirmed string
+	creates, create   bool // create a missing store; without asking
+	// before, for a command with creates, is called before the store is created. If it returns an
+	// error or done, the command ends without creating it.
+	before func() (done bool, err error)
+	// Later, unless empty, describes the consequences of a change made directly in a database.
+	Later string
+}
+
+// Commands makes commands on clients and users, which work on a store or on a server.
+type Commands struct {
+	*command.Env
+	flags map[*cobra.Command]*registryFlags // for completions
+}
+
+// NewCommands returns a Commands for commands that run in c.
+func NewCommands(c *command.Env) *Commands {
+	return &Commands{Env: c, flags: map[*cobra.Command]*registryFlags{}}
+}
+
+// ServerUsage is the usage text of --server for commands that can also work on a store.
+const ServerUsage = "admin address of a server to work on (default OAUTH_SERVER, or the store)"
+
+// OnRegistry adds the flags that select the store or server to a command, and runs do there.
+func (c *Commands) OnRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+	return c.onRegistryOf(cmd, &registryFlags{}, do)
+}
+
+func (c *Commands) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+	f.Env = c.Env
+	f.settings = command.AddSettings(cmd, config.Option.IsStore)
+	command.StoreInTopic(cmd)
+	f.Add(cmd.Flags(), ServerUsage)
+	c.flags[cmd] = f
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return unanswered(cmd, args, f.with(cmd.Context(), func(r *adminclient.Accounts) error { return do(cmd.Context(), r, args) }))
+	}
+	return cmd
+}
+
+// changes adds the flags common to all changes.
+func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
+	return f
+}
+
+// Changing is [Commands.OnRegistry] for a change.
+func (c *Commands) Changing(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+	f := &registryFlags{}
+	return c.onRegistryOf(cmd, f.changes(cmd), do)
+}
+
+// Creating is [Commands.Changing] for a command that may create the store, unless before ends it.
+func (c *Commands) Creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *registryFlags {
+	f := &registryFlags{creates: true, before: before}
+	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
+	c.onRegistryOf(cmd, f.changes(cmd), do)
+	return f
+}
+
+// with runs do on the named server, on the store, or on the server that holds the store's file. It
+// reports its choice on standard error.
+func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts) error) error {
+	if f.Server != "" {
+		return f.onServer("--server", do)
+	}
+	if f.Server = f.Variable("OAUTH_SERVER"); f.Server != "" {
+		return f.onServer("OAUTH_SERVER", do)
+	}
+	cfg, err := config.LoadStore(f.settings.Sources(f.Environ))
+	if err != nil {
+		return err
+	}
+	open := command.WithExisting
+	if f.creates {
+		if command.IsNew(cfg) {
+			if done, err := f.before(); done || err != nil {
+				return err
+			}
+		}
+		open = func(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
+			return f.WithNew(ctx, cfg, f.create, do)
+		}
+	}
+	err = open(ctx, cfg, func(store app.Store) error { //nolint:contextcheck // requests have their own
+		f.Note("using %s directly", command.NameOf(cfg))
+		api, err := admin.New(admin.Options{Registry: store, Events: store, Operator: Whoami()})
+		if err != nil {
+			return err
+		}
+		return do(f.accounts(adminclient.InProcess(api)))
+	})
+	if errors.Is(err, app.ErrStoreHeld) {
+		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
+	}
+	if err == nil && cfg.Store.MongoDB != nil && f.Later != "" {
+		f.Note("%s", f.Later)
+	}
+	return err
+}
+
+// onServer runs do on a server. by is the flag or variable that names it.
+func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
+	if name := f.settings.StoreFlag(); name != "" {
+		return command.Usagef("%s and --%s contradict each other: name the server or the store", by, name)
+	}
+	api, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	f.Note("using the admin API at %s", f.Server)
+	return do(f.accounts(api))
+}
+
+func (f *registryFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
+	return &adminclient.Accounts{
+		Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.Timeout,
+		Warn: func(message string) { f.Note("%s", message) },
+	}
+}
+
+// onHolder runs do on the server that holds a data file. It returns held if there is no such
+// server.
+func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
+	api, err := f.Holder(ctx, dataFile, held)
+	if err != nil {
+		return err
+	}
+	return do(f.accounts(api))
+}
+
+// Holder returns the admin API of the server that holds a data file. The server's address and a key
+// are stored beside the file. An account that can read them could also open the file once the server
+// has stopped. It returns held if there is no such server.
+func (l *API) Holder(ctx context.Context, dataFile string, held error) (*adminclient.Client, error) {
+	access, err := adminlocal.Read(dataFile)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", held, err)
+	}
+	if l.token == "" && l.clientID == "" { // no flags given: the key is enough
+		l.token = access.Token()
+	}
+	l.Server, l.local = access.URL, &access
+	api, err := l.Connect()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Prove(ctx, api, &access); err != nil {
+		return nil, fmt.Errorf("%w (%w)", held, err)
+	}
+	api.Header = http.Header{adminlocal.OperatorHeader: {Whoami()}}
+	l.Note("using the admin API at %s, because that server holds %s", access.URL, dataFile)
+	return api, nil
+}
+
+// Prove returns an error unless the server at the address proves that it has the key in access.
+func (l *API) Prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, access.URL+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	challenge := secret.ID()
+	req.Header.Set(adminlocal.ChallengeHeader, challenge)
+	client := *api.HTTP
+	client.Transport = access.Transport(client.Transport) // may be for the key of an earlier server
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if errors.Is(err, adminlocal.ErrOther) {
+		return fmt.Errorf("what answers at %s is another server", access.URL)
+	}
+	if err != nil {
+		return fmt.Errorf("the admin address beside it does not answer: %w", err)
+	}
+	_ = res.Body.Close()
+	if !hmac.Equal([]byte(res.Header.Get(adminlocal.ProofHeader)), []byte(access.Proof(challenge))) {
+		return fmt.Errorf("what answers at %s is another server", access.URL)
+	}
+	return nil
+}
+
+// Whoami returns user@host, for the audit trail.
+func Whoami() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
+}

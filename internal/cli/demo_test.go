@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// Every printed line must work when it is pasted into a shell.
+func TestDemoLinesWork(t *testing.T) {
+	for _, tool := range []string{"curl", "sed", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed lines need %s: %v", tool, err)
+		}
+	}
+	p := launch(t, "serve", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p.listening(t)
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	path := programOnPath(t)
+	who := &person{}
+	_, signIn, _ := strings.Cut(p.stdout.String(), "# Sign in as ")
+	if _, err := fmt.Sscanf(signIn, "%s with the password %s", &who.name, &who.password); err != nil {
+		t.Fatal(err)
+	}
+	who.password = strings.TrimSuffix(who.password, ".")
+	seen := map[string]int{}
+	title := ""
+	for line := range strings.Lines(p.stdout.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		tool, _, _ := strings.Cut(line, " ")
+		switch tool {
+		case "", "#":
+			title = strings.TrimPrefix(line, "# ")
+			continue
+		case "curl", "for", "oauth-server":
+		default:
+			t.Errorf("not a line to paste: %s", line)
+			continue
+		}
+		seen[tool]++
+		t.Run(title, func(t *testing.T) { checkDemoLine(t, who, path, title, line) })
+	}
+	if seen["curl"] < 6 || seen["oauth-server"] < 3 {
+		t.Errorf("lines printed: %v", seen)
+	}
+	p.stop(t)
+	dir := regexp.MustCompile(`-c '(.*)/cookies'`).FindStringSubmatch(p.stdout.String())
+	if dir == nil {
+		t.Fatal("no cookies in the lines")
+	}
+	_, err := os.Stat(dir[1])
+	check.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// programOnPath makes a directory in which oauth-server is this program.
+func programOnPath(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	check.OK(t, err)
+	dir := t.TempDir()
+	check.OK(t, os.Symlink(self, filepath.Join(dir, "oauth-server")))
+	return dir
+}
+
+func checkDemoLine(t *testing.T, who *person, path, title, line string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+	cmd.Env = append(os.Environ(), beProgram+"=1", "PATH="+path+":"+os.Getenv("PATH"),
+		"OAUTH_ISSUER=https://id.example", "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=of-ops") // exported for another server
+	if strings.Contains(line, "--grant authorization_code") {
+		cmd.Stderr = who
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	if strings.HasPrefix(line, "for ") {
+		checkDemoLoop(t, string(out))
+		return
+	}
+	want := map[string]string{"introspect": `"active":true`, "revoke": "HTTP 200", "limits": "demo-busy"}[strings.Split(title, ":")[0]]
+	if want == "" {
+		want = `"access_token"`
+	}
+	if !strings.Contains(string(out), want) || !strings.HasSuffix(string(out), "\n") {
+		t.Errorf("%s\nprinted %q, want %s", line, out, want)
+	}
+}
+
+// checkDemoLoop wants ten tokens with the rest of the limit counting down, and
+// then two refusals that say how long to wait.
+func checkDemoLoop(t *testing.T, out string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 12 {
+		t.Fatalf("%d answers, want 12:\n%s", len(lines), out)
+	}
+	for i, line := range lines {
+		var remaining, reset, retry int
+		format, fields := "200 OK RateLimit: \"client\";r=%d;t=%d", []any{&remaining, &reset}
+		if i >= 10 {
+			format, fields = "429 Too Many Requests RateLimit: \"client\";r=%d;t=%d Retry-After: %d", append(fields, &retry)
+		}
+		if _, err := fmt.Sscanf(sorted(line), format, fields...); err != nil {
+			t.Errorf("answer %d: %v: %s", i+1, err, line)
+		}
+		if remaining != max(0, 9-i) || (i >= 10 && (retry < 1 || retry > 120)) {
+			t.Errorf("answer %d: %d remain, retry after %d s: %s", i+1, remaining, retry, line)
+		}
+	}
+}
+
+// sorted puts Retry-After behind RateLimit, in whichever order they came.
+func sorted(line string) string {
+	status, fields, found := strings.Cut(line, " Retry-After: ")
+	if !found {
+		return line
+	}
+	seconds, rest, _ := strings.Cut(fields, " ")
+	return strings.TrimSpace(status+" "+rest) + " Retry-After: " + seconds
+}
+
+// person reads what a command says and, when it asks to open an address, signs
+// in there and agrees, as a person with a browser would.
+type person struct {
+	name, password string
+	read           string
+	done           bool
+}
+
+var (
+	askedToOpen = regexp.MustCompile(`(http://\S+/authorize\?\S+)\n`)
+	bindingOf   = regexp.MustCompile(`name="binding" value="([^"]*)"`)
+)
+
+// Write implements io.Writer.
+func (p *person) Write(text []byte) (int, error) {
+	p.read += string(text)
+	if m := askedToOpen.FindStringSubmatch(p.read); m != nil && !p.done {
+		p.done = true
+		if err := p.browse(m[1]); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+func (p *person) browse(address string) error {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	browser := &http.Client{Jar: jar}
+	origin, query, _ := strings.Cut(address, "/authorize?")
+	page, err := post(browser, origin+"/sign-in", url.Values{
+		"authorization": {query}, "username": {p.name}, "password": {p.password},
+	})
+	if err != nil {
+		return err
+	}
+	binding := bindingOf.FindStringSubmatch(page)
+	if binding == nil {
+		return fmt.Errorf("no consent page after the sign-in: %s", page)
+	}
+	_, err = post(browser, origin+"/consent", url.Values{
+		"authorization": {query}, "binding": {html.UnescapeString(binding[1])}, "decision": {"allow"},
+	})
+	return err
+}
+
+func post(browser *http.Client, address string, form url.Values) (page string, err error) {
+	res, err := browser.PostForm(address, form)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	return string(text), err
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/cli/command"
+
+	descriptorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"oauth-server/internal/check"
+
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// tokenUpstream is a server whose token endpoint gives everybody a token, and everything else is its path.
+func tokenUpstream(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /oauth2/token", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(w, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`)
+		check.OK(t, err)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.WriteString(w, "upstream "+r.URL.Path)
+		check.OK(t, err)
+	})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.RequestURI != "*" { // which a mux refuses
+			mux.ServeHTTP(w, r)
+			return
+		}
+		_, err := io.WriteString(w, "upstream *")
+		check.OK(t, err)
+	}))
+	s.Config.DisableGeneralOptionsHandler = true
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestGateway: limits of clients that are not registered, set in the configuration and by operators; everything else as
+// it is; and a clean stop.
+func TestGateway(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(`gateway:
+  upstream: `+tokenUpstream(t)+`
+  token_path: [ /oauth2/token ]
+rate_limit:
+  clients: { shop: { client: [ { name: tight, requests: 2, window: 1h } ] } }
+`), 0o600))
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	o.awaitLog(t, `msg="limiting token requests" upstream=http://127.0.0.1:`)
+	token := askToken(t, o.operators, ops)
+	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
+	for id, most := range map[string]int{"shop": 2, "https://app.example/": 1} {
+		for i := range most + 1 {
+			status, body := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: url.QueryEscape(id), ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})
+			if over := i == most; over != (status == http.StatusTooManyRequests) || over != strings.Contains(body, "quota-exceeded") {
+				t.Errorf("request %d of %s: status %d: %s", i+1, id, status, body)
+			}
+		}
+	}
+	var registered []struct {
+		ID string `json:"client_id"`
+	}
+	runJSON(t, &registered, "", "client", "list", "--server", o.operators, "--token", token)
+	check.Equal(t, "clients of its own, without those that it has seen", len(registered), 1)
+	for path, want := range map[string]string{"/healthz": "upstream /healthz", "/token": "upstream /token"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.clients+path, nil)
+		check.OK(t, err)
+		_, body := send(t, req)
+		check.Equal(t, path, body, want)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, o.clients, nil)
+	check.OK(t, err)
+	req.URL.Opaque = "*"
+	_, body := send(t, req)
+	check.Equal(t, "OPTIONS *", body, "upstream *")
+	o.stop(t)
+	if log := o.log.String(); strings.Contains(log, "not registered") {
+		t.Errorf("the log says that clients are not registered:\n%s", log)
+	}
+}
+
+func TestGatewayOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no upstream":             {[]string{"gateway"}, "--upstream is missing"},
+		"no token path":           {[]string{"gateway", "--upstream", "https://idp.example"}, "gateway.token_path"},
+		"a path":                  {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
+		"http elsewhere":          {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
+		"a pattern in a name":     {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
+		"a public judge":          {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"a judge and upstream":    {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
+		"a public Envoy":          {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"Envoy and upstream":      {[]string{"gateway", "--envoy-listen", "127.0.0.1:0", "--upstream", "https://idp.example", "--token-path", "/token"}, "needs judge"},
+		"Envoy alone":             {[]string{"gateway", "--envoy-listen", "127.0.0.1:0"}, "needs judge"},
+		"no address for Envoy":    {[]string{"gateway", "--judge", "--envoy-listen", "here"}, "gateway.envoy_listen"},
+		"a path of a judge":       {[]string{"gateway", "--judge", "--token-path", "token"}, "begins with /"},
+		"a port that is none":     {[]string{"gateway", "--upstream", "https://idp.example:99999", "--token-path", "/token"}, "is not a URL such as"},
+		"a judge's claim":         {[]string{"gateway", "--judge", "--subject-claim", "name"}, "gateway.subject_claim: has no effect with judge"},
+		"a judge's memory":        {[]string{"gateway", "--judge", "--max-subjects", "5000"}, "gateway.max_subjects: has no effect with judge"},
+		"a judge's shared memory": {[]string{"gateway", "--judge", "--share-subjects=false"}, "gateway.share_subjects: has no effect with judge"},
+		"a judge's token path":    {[]string{"gateway", "--judge", "--token-path", "/token"}, "gateway.token_path: has no effect with judge but for envoy_listen"},
+		"a demo with a judge":     {[]string{"gateway", "--demo", "--judge", "--check-config"}, "cannot be set with upstream"},
+		"a demo with a store":     {[]string{"gateway", "--demo", "--check-config"}, "temporary store of its own"},
+		"the option of gateway":   {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, append([]string{tc.args[0], "--data", storeFile(t), "--listen", "127.0.0.1:0"}, tc.args[1:]...)...)
+			if status := p.status(t); status == command.ExitOK || !strings.Contains(p.log.String(), tc.want) {
+				t.Errorf("status %d, want the error %q:\n%s", status, tc.want, p.log.String())
+			}
+		})
+	}
+}
+
+// TestGatewayPrintsItsConfiguration: it can be read again, and has no secret in it.
+func TestGatewayPrintsItsConfiguration(t *testing.T) {
+	out := runOK(t, "", "gateway", "--print-config", "--upstream", "https://idp.example", "--token-path", "/oauth2/token",
+		"--introspection-url", "https://idp.example/introspect", "--introspection-client-id", "gateway", "--introspection-client-secret", "hush")
+	has(t, out, "upstream: https://idp.example", "/oauth2/token")
+	check.Equal(t, "the secret is printed", strings.Contains(out, "hush"), false)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(out), 0o600))
+	out, _, _ = run(t, "", "gateway", "--check-config", "--config", file, "--introspection-client-secret", "hush")
+	check.Equal(t, "checked", out, "ok\n")
+}
+
+// TestGatewayHelp: what matters to operators alone is taken and not listed.
+func TestGatewayHelp(t *testing.T) {
+	help, _, _ := run(t, "", "gateway", "--help")
+	has(t, help, "--upstream", "--rate-limit-mode", "--data ")
+	for _, flag := range []string{"--sessions-ttl", "--passwords-concurrency", "--tokens-code-ttl", "--failed-attempts-window"} {
+		check.Equal(t, flag+" is listed", strings.Contains(help, flag), false)
+	}
+	runOK(t, "", "gateway", "--demo", "--check-config", "--sessions-ttl", "1h")
+}
+
+// TestGatewayDemoChecked: what --demo adds is part of the configuration that is checked.
+func TestGatewayDemoChecked(t *testing.T) {
+	stdout := runOK(t, "", "gateway", "--demo", "--check-config")
+	check.Equal(t, "output", stdout, "ok\n")
+}
+
+// TestServeIsNoGateway: the configuration of a gateway does not become a server by mistake, nor the other way round.
+func TestServeIsNoGateway(t *testing.T) {
+	cmd := newProgram(t, "serve", "--data", storeFile(t), "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "run oauth-server gateway") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestGatewayDemo: every printed line works when it is pasted into a shell.
+func TestGatewayDemo(t *testing.T) {
+	for _, tool := range []string{"curl", "sed", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed lines need %s: %v", tool, err)
+		}
+	}
+	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p.listening(t)
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	path := programOnPath(t)
+	shows := map[string]func(out string) bool{
+		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
+		"wrong secrets":      func(out string) bool { return strings.TrimSpace(out) == strings.TrimSpace(strings.Repeat("401 ", 12)) },
+		"rate limit": func(out string) bool {
+			return strings.Count(out, "200 OK RateLimit: ") == 10 && strings.Count(out, "429 Too Many Requests") == 2 && strings.Contains(out, "Retry-After: ")
+		},
+		"password":        func(out string) bool { return strings.Contains(out, "refresh_token") },
+		"everything else": func(out string) bool { return strings.Contains(out, "token_endpoint") },
+		"limits":          func(out string) bool { return strings.Contains(out, "demo-busy") },
+	}
+	title := ""
+	for line := range strings.Lines(p.stdout.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			title, _, _ = strings.Cut(strings.TrimPrefix(line, "# "), ":")
+			continue
+		}
+		for what, shown := range shows {
+			if !strings.HasPrefix(title, what) {
+				continue
+			}
+			delete(shows, what)
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), beProgram+"=1")
+			if out, err := cmd.CombinedOutput(); err != nil || !shown(string(out)) {
+				t.Errorf("%s\n%s\n%v: %s", title, line, err, out)
+			}
+		}
+	}
+	if len(shows) > 0 {
+		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
+	}
+	p.stop(t)
+}
+
+// TestGatewayForEnvoy: both protocols and /judge share the limits, the address in use is said, and a stop ends cleanly.
+func TestGatewayForEnvoy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "judge.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 3, window: 1h } ] } }\n"), 0o600))
+	o := launchOperated(t, "gateway", "--judge", "--envoy-listen", "127.0.0.1:0", "--config", file, "--data", storeFile(t))
+	_, rest, _ := strings.Cut(o.log.String(), "envoy_address=")
+	address := strings.Fields(rest)[0]
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, conn.Close()) })
+	healthy, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "envoy.service.auth.v3.Authorization"})
+	check.OK(t, err)
+	check.Equal(t, "health", healthy.GetStatus(), healthv1.HealthCheckResponse_SERVING)
+
+	const form = "grant_type=client_credentials&client_id=shop"
+	authorize := func() codes.Code {
+		out, err := authv3.NewAuthorizationClient(conn).Check(t.Context(), &authv3.CheckRequest{Attributes: &authv3.AttributeContext{
+			Request: &authv3.AttributeContext_Request{Http: &authv3.AttributeContext_HttpRequest{
+				Method: http.MethodPost, Path: "/oauth2/token", RawBody: []byte(form),
+				Headers: map[string]string{"content-type": "application/x-www-form-urlencoded"},
+			}},
+		}})
+		check.OK(t, err)
+		return codes.Code(out.GetStatus().GetCode())
+	}
+	check.Equal(t, "external authorization", authorize(), codes.OK)
+	limited, err := ratelimitv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), &ratelimitv3.RateLimitRequest{
+		Domain: "token", Descriptors: []*descriptorv3.RateLimitDescriptor{{Entries: []*descriptorv3.RateLimitDescriptor_Entry{
+			{Key: "client_id", Value: "shop"}, {Key: "grant_type", Value: "client_credentials"},
+		}}},
+	})
+	check.OK(t, err)
+	check.Equal(t, "rate limit service", limited.GetOverallCode(), ratelimitv3.RateLimitResponse_OK)
+	status, _ := postForm(t, o.clients+"/judge", credentials{ClientID: "shop"}, url.Values{"grant_type": {"client_credentials"}})
+	check.Equal(t, "/judge", status, http.StatusOK)
+	check.Equal(t, "over the limit", authorize(), codes.PermissionDenied)
+	has(t, page(t, o.operators+"/metrics"), `oauth_gateway_requests_total{outcome="passed"} 3`, `oauth_gateway_requests_total{outcome="denied"} 1`,
+		`oauth_gateway_request_duration_seconds_count{outcome="passed"} 3`, `oauth_gateway_request_duration_seconds_count{outcome="denied"} 1`)
+
+	second := launch(t, "gateway", "--judge", "--listen", "127.0.0.1:0", "--envoy-listen", address, "--data", storeFile(t))
+	if status := second.status(t); status == command.ExitOK || !strings.Contains(second.log.String(), "--envoy-listen: ") || !strings.Contains(second.log.String(), "choose another address") {
+		t.Errorf("status %d with an address in use:\n%s", status, second.log.String())
+	}
+	o.stop(t)
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// TestGatewayPages: the command line of each page about a server is accepted.
+func TestGatewayPages(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/gateway/*.md")
+	check.OK(t, err)
+	pages = append(pages, "../../docs/gateway.md")
+	line := regexp.MustCompile(`(?m)^oauth-server (gateway --upstream .*)$`)
+	tried := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		check.OK(t, err)
+		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+			args := strings.Fields(strings.ReplaceAll(m[1], "'", "")) // a quoted path has no spaces
+			out, err := newProgram(t, append(args, "--check-config")...).CombinedOutput()
+			check.OK(t, err, m[0], string(out))
+			tried++
+		}
+	}
+	check.Equal(t, "command lines on the pages", tried >= 6, true)
+}

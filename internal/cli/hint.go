@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// withHint appends a known remedy to an error.
+func withHint(cmd *cobra.Command, err error) error {
+	var call *url.Error // not of a database
+	if !errors.As(err, &call) || !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	at := "there"
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil {
+		at = "on " + op.Addr.String()
+	}
+	for _, other := range []struct{ flag, how string }{
+		{"url", "give the address of another one with --url"},
+		{"server", "give the admin address of another one with --server or OAUTH_SERVER, and the address of the issuer with --issuer"},
+		{"issuer", "give the address of another one with --issuer or OAUTH_ISSUER"},
+	} {
+		if cmd.Flags().Lookup(other.flag) != nil {
+			return fmt.Errorf("%w\nno server listens %s: start it with oauth-server serve, or %s", err, at, other.how)
+		}
+	}
+	return err
+}

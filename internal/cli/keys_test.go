@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Secrets of signing keys, as openssl rand -base64 32 prints them.
+const (
+	keysSecret  = "w2S4sO0xXQ8lN0i1kY5vFQ8m3Qb2JmZ7d9sV4cT6uRk="
+	otherSecret = "Jr7p0mYk2Jc9x8WqL5n3vB1tZ6sD4fG7hK9aE2uO0iM="
+)
+
+// keyFile returns a file with the secret.
+func keyFile(t *testing.T, secret string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	check.OK(t, os.WriteFile(path, []byte(secret+"\n"), 0o600))
+	return path
+}
+
+// privateKeysIn returns how many private keys anyone can read in a file: as they are, or in base64.
+func privateKeysIn(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	check.OK(t, err)
+	parts := [][]byte{text}
+	other := func(r rune) bool {
+		return !strings.ContainsRune("+/=", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	for _, m := range bytes.FieldsFunc(text, other) {
+		if part, err := base64.StdEncoding.DecodeString(string(m)); err == nil {
+			parts = append(parts, part)
+		}
+	}
+	for _, part := range parts {
+		for i := range part {
+			// A SEQUENCE of 128 to 255 bytes, as PKCS #8 of ES256 is.
+			if rest := part[i:]; len(rest) > 2 && rest[0] == 0x30 && rest[1] == 0x81 && len(rest) >= 3+int(rest[2]) {
+				if _, err := x509.ParsePKCS8PrivateKey(rest[:3+int(rest[2])]); err == nil {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func publishedKeys(t *testing.T, address string) (kids []string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/.well-known/jwks.json", http.NoBody)
+	check.OK(t, err)
+	_, body := send(t, req)
+	var set struct{ Keys []struct{ Kid string } }
+	check.OK(t, json.Unmarshal([]byte(body), &set))
+	for _, k := range set.Keys {
+		kids = append(kids, k.Kid)
+	}
+	return kids
+}
+
+// The data file holds no private key that anyone could read, if a secret was given from the start.
+func TestSigningKeysAreEncryptedInTheDataFile(t *testing.T) {
+	for name, secret := range map[string][]string{
+		"in clear": nil, "encrypted": {"--keys-secret-file", keyFile(t, keysSecret)},
+	} {
+		data := storeFile(t)
+		p := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, secret...)...)
+		p.listening(t)
+		p.stop(t)
+		n := privateKeysIn(t, data)
+		if (n > 0) != (secret == nil) {
+			t.Errorf("%s: %d private keys can be read in the file", name, n)
+		}
+		if strings.Contains(p.log.String(), keysSecret) {
+			t.Error("the secret is in the log")
+		}
+	}
+}
+
+// A server that cannot decrypt its keys does not start, says what to do, and makes no new key.
+func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
+	data, secret := storeFile(t), keyFile(t, keysSecret)
+	serve := func(args ...string) *process {
+		return launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
+	}
+	p := serve("--keys-secret-file", secret)
+	before := publishedKeys(t, "http://"+p.listening(t))
+	p.stop(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no secret":      {nil, "it is encrypted, and no secret is given: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file"},
+		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with another secret than those that are given: give that one as well, after a comma, in OAUTH_KEYS_SECRET"},
+	} {
+		p := serve(tc.args...)
+		if status := p.status(t); status != command.ExitFailed || !strings.Contains(p.log.String(), tc.want) {
+			t.Errorf("%s: status %d:\n%s", name, status, p.log.String())
+		}
+	}
+	p = serve("--keys-secret-file", keyFile(t, otherSecret+","+keysSecret))
+	check.Equal(t, "keys after the secret was changed", publishedKeys(t, "http://"+p.listening(t)), before)
+	p.stop(t)
+	var keys []shownKey
+	runJSON(t, &keys, "", "keys", "list", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
+	if len(keys) != 1 || keys[0].ID != before[0] || keys[0].Encryption != "current" || keys[0].State != "signs" {
+		t.Errorf("%+v", keys)
+	}
+}
+
+func TestKeysCommands(t *testing.T) {
+	data, secret := storeFile(t), keyFile(t, keysSecret)
+	runOK(t, "", "client", "create", "shop", "--data", data)
+	check.Equal(t, "without keys", runOK(t, "", "keys", "list", "--data", data, "-o", "json"), "[]\n")
+	for _, yes := range []string{"--yes", "--yes=false"} {
+		runFails(t, command.ExitFailed, "oauth-server: there is no signing key yet", "", "keys", "rotate", "--now", yes, "--data", data)
+	}
+	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
+	old := publishedKeys(t, "http://"+p.listening(t))[0]
+	p.stop(t)
+
+	if out, _, _ := run(t, "", "keys", "list", "--data", data); !strings.Contains(out, "ENCRYPTION\n"+old+"  ES256      1           signs") || !strings.HasSuffix(out, "  none\n") {
+		t.Errorf("a key in clear:\n%s", out)
+	}
+	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != command.ExitOK || !strings.Contains(stderr, "is stored in clear, like the key before it") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	runFails(t, command.ExitFailed, "published already", "", "keys", "rotate", "--data", data)
+	var listed []shownKey
+	runJSON(t, &listed, "", "keys", "list", "--data", data)
+	if len(listed) != 2 || listed[0].State != "next" || listed[1].State != "signs" || time.Until(listed[0].ActiveFrom) < 23*time.Hour {
+		t.Errorf("%+v", listed)
+	}
+	for answer, want := range map[string]string{"n\n": "nothing was changed", "": "confirm with --yes"} {
+		has(t, runFails(t, command.ExitFailed, want, answer, "keys", "rotate", "--now", "--data", data), "so far becomes invalid")
+	}
+	runFails(t, command.ExitUsage, "", "", "keys", "rotate", "--secret-lost", "--data", data)
+
+	p = launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data, "--keys-secret-file", secret) // encrypts them
+	p.listening(t)
+	p.stop(t)
+	for args, want := range map[string]string{
+		"": "no secret is given", "--keys-secret-file " + keyFile(t, otherSecret): "another secret",
+	} {
+		_, stderr, status := run(t, "", append([]string{"keys", "rotate", "--now", "--yes", "--data", data}, strings.Fields(args)...)...)
+		if status != command.ExitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "invalid") {
+			t.Errorf("%q: status %d: %s", args, status, stderr)
+		}
+	}
+	var answer replaced
+	runJSON(t, &answer, "y\n", "keys", "rotate", "--now", "--data", data, "--keys-secret-file", secret)
+	if len(answer.Made) != 1 || answer.Made[0].Encryption != "current" || len(answer.Withdrawn) != 2 || !slices.Contains(answer.Withdrawn, old) {
+		t.Errorf("%+v", answer)
+	}
+	out, stderr, status := run(t, "", "keys", "rotate", "--now", "--yes", "--secret-lost", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
+	if status != command.ExitOK || !strings.Contains(out, "withdrew "+answer.Made[0].ID) || stderr != "Servers refuse every earlier access token within two seconds. Clients must get a new one.\n" {
+		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+}
+
+// introspected asks a server whether a token is valid.
+func introspected(t *testing.T, server string, as credentials, token string) bool {
+	t.Helper()
+	status, body := postForm(t, server+"/introspect", as, url.Values{"token": {token}})
+	var answer struct{ Active bool }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	return answer.Active
+}
+
+// Three instances on one database: soon after keys rotate --now, all refuse the tokens of the old key,
+// publish the new one only, and sign with it. They read the keys every second; were it a minute, as for
+// other changes of keys, this would fail.
+func TestWithdrawnKeyIsRefusedEverywhere(t *testing.T) {
+	db, shop := databaseWithShop(t)
+	secret := []string{"--keys-secret-file", keyFile(t, keysSecret)}
+	var servers []string
+	for range 3 {
+		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, secret...)
+		p := launch(t, append(args, db...)...)
+		servers = append(servers, "http://"+p.listening(t))
+		go func() {
+			for range p.lines { // or a full channel would stop the server
+			}
+		}()
+	}
+	stolen := askToken(t, servers[0], shop)
+	old := publishedKeys(t, servers[0])
+	for _, s := range servers {
+		if !introspected(t, s, shop, stolen) {
+			t.Fatalf("%s refuses a good token", s)
+		}
+	}
+	var answer replaced
+	runJSON(t, &answer, "", append(append([]string{"keys", "rotate", "--now", "--yes"}, secret...), db...)...)
+	for _, s := range servers {
+		check.Eventually(t, "the old key is withdrawn", func() bool { return !introspected(t, s, shop, stolen) })
+	}
+	for _, s := range servers {
+		if diff := cmp.Diff([]string{answer.Made[0].ID}, publishedKeys(t, s)); diff != "" || slices.Contains(answer.Withdrawn, answer.Made[0].ID) {
+			t.Errorf("published after the withdrawal of %v (-want +got):\n%s", old, diff)
+		}
+		token := askToken(t, s, shop)
+		for _, other := range servers {
+			if !introspected(t, other, shop, token) {
+				t.Errorf("%s refuses a new token of %s", other, s)
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/ratelimit"
+
+	"github.com/spf13/cobra"
+)
+
+func (l *limits) newBans() *cobra.Command {
+	var ended, dryRun bool
+	cmd := &cobra.Command{
+		Use: "bans [CLIENT]", Short: "Show who is banned for going on after being denied", Args: command.Takes("[CLIENT]"),
+		Long: `Show who is banned for going on after being denied, and until when. Every instance knows
+all bans. With --dry-run it shows who would be banned: where limits are in dry-run, each
+instance has bans of its own, and those of the one that answers are shown.`,
+		Example: `  oauth-server limits bans
+  oauth-server limits bans shop --ended
+  oauth-server limits unban shop --user ada@example.com --reason "batch job is fixed"`,
+		ValidArgsFunction: l.completeClient,
+	}
+	cmd.Flags().BoolVar(&ended, "ended", false, "show also bans that are over and not forgotten: the next one is longer")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show who would be banned, where limits are in dry-run")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		query := url.Values{"limit": {"1000"}}
+		if len(args) > 0 {
+			query.Set("client_id", args[0])
+		}
+		if ended {
+			query.Set("ended", "true")
+		}
+		if dryRun {
+			query.Set("mode", string(ratelimit.DryRun))
+		}
+		found, raw, err := l.bans(cmd.Context(), query)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"CLIENT", "USER", "SINCE", "UNTIL", "FOR", "BANS BEFORE"}}
+		for i := range found {
+			rows = append(rows, banRow(&found[i]))
+		}
+		return l.List(map[string]any{"bans": raw}, rows...)
+	}
+	return l.Watched(cmd)
+}
+
+// bans reads all pages of the list.
+func (l *limits) bans(ctx context.Context, query url.Values) (found []adminapi.Ban, raw []json.RawMessage, err error) {
+	raw = []json.RawMessage{}
+	for {
+		answer, err := l.fetch(ctx, "/bans", query)
+		if err != nil {
+			return nil, nil, err
+		}
+		var page struct {
+			Bans []json.RawMessage `json:"bans"`
+			Next string            `json:"next"`
+		}
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return nil, nil, fmt.Errorf("read the answer: %w", err)
+		}
+		for _, one := range page.Bans {
+			var b adminapi.Ban
+			if err := json.Unmarshal(one, &b); err != nil {
+				return nil, nil, fmt.Errorf("read the answer: %w", err)
+			}
+			found, raw = append(found, b), append(raw, one)
+		}
+		if page.Next == "" {
+			return found, raw, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+func banRow(b *adminapi.Ban) []string {
+	user, until := "-", command.DateTime(b.Until)
+	if b.Username != nil {
+		user = *b.Username
+	}
+	switch {
+	case !b.Lifted.IsZero():
+		until += ", lifted"
+	case !b.Active:
+		until += ", over"
+	case b.NotEnforced:
+		until += ", not enforced by the policy now"
+	}
+	return []string{
+		b.ClientID, user, command.DateTime(b.Since), until, ratelimit.FormatWindow(b.Until.Sub(b.Since).Round(time.Second)), strconv.Itoa(b.Before),
+	}
+}
+
+func (l *limits) newUnban() *cobra.Command {
+	var user, reason string
+	var forget bool
+	cmd := &cobra.Command{
+		Use: "unban CLIENT", Short: "Lift the ban of a client or one of its users, on all instances", Args: command.Takes("CLIENT"),
+		Long: `Lift the ban of a client or one of its users, on all instances, within two seconds.
+
+Without --user it is that of the client itself, for client_credentials. The next ban is
+longer nevertheless, unless this one is forgotten by then; with --forget it is a first
+one, also if the last ban is over.`,
+		Example: `  oauth-server limits unban batch
+  oauth-server limits unban shop --user ada@example.com --forget --reason "batch job is fixed"`,
+		ValidArgsFunction: l.completeClient,
+	}
+	cmd.Flags().StringVar(&user, "user", "", "the user of the client whose ban is lifted")
+	cmd.Flags().BoolVar(&forget, "forget", false, "let the next ban be as short as a first one")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := l.Connect()
+		if err != nil {
+			return err
+		}
+		query, about := url.Values{}, args[0]
+		if cmd.Flags().Changed("user") {
+			query.Set("username", user)
+			about = user + " at " + args[0]
+		}
+		if forget {
+			query.Set("forget", "true")
+		}
+		path := "/bans/" + adminapi.Escape(args[0])
+		if len(query) > 0 {
+			path += "?" + query.Encode()
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), l.Timeout)
+		defer cancel()
+		if _, err := api.Delete(ctx, path, reason); err != nil {
+			return err
+		}
+		return l.showChanged(nil, "The ban of "+about+" is now lifted")
+	}
+	return cmd
+}

@@ -1,0 +1,212 @@
+package limits
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/clientcfg"
+
+	"github.com/spf13/cobra"
+)
+
+func (l *limits) newCandidate() *cobra.Command {
+	cmd := command.Group("candidate", "Try limits beside the live ones, without enforcing them",
+		l.newCandidateSet(), l.newCandidatePromote())
+	cmd.Long = `Try limits beside the live ones, without enforcing them.
+
+A candidate has counters of its own, shared between all instances like those of
+the live limits. limits get --candidate shows what it would have denied, promote makes
+it live, and limits unset --candidate stops trying it. Without CLIENT the commands
+concern the default limits.`
+	return cmd
+}
+
+// candidateOf returns the name of the candidate for the API and for people.
+func candidateOf(args []string) (name, shown string) {
+	name = cmp.Or(only(args), clientcfg.GlobalCandidate)
+	if name == clientcfg.GlobalCandidate {
+		return name, "the default limits"
+	}
+	return name, name
+}
+
+// overCandidate says what becomes of requests over limits that are tried.
+const overCandidate = `With --over-limit, --max-wait and --ban it is also tried what becomes of requests over
+these limits; without, that is as it is in force. To try nothing else, give the limits
+that are in force. --criticality is not tried: it comes into force when the candidate is
+promoted.`
+
+func (l *limits) newCandidateSet() *cobra.Command {
+	var f limitFlags
+	var note, file string
+	cmd := &cobra.Command{
+		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" +
+			"With --file they are those that a file of limits has for the client, or else for all\nclients; \"simulate --write\" writes such a file.\n\n" +
+			overCandidate,
+		Annotations: map[string]string{command.TopicKey: command.LimitsTopic},
+		Example: "  oauth-server limits candidate set shop --user 5/60s\n" +
+			"  oauth-server limits candidate set shop --user 5/60s --ban denials=20,for=5m\n" +
+			"  oauth-server limits candidate set --file found.yaml",
+	}
+	l.register(cmd, &f)
+	RegisterOver(cmd)
+	RegisterCriticality(cmd)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` of limits to take them from; - for standard input")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
+	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		doc := map[string]any{}
+		if err := f.parse(doc); err != nil {
+			return err
+		}
+		switch {
+		case file != "" && (len(doc) > 0 || f.preset != ""):
+			return command.Usagef("limits candidate set: --file contradicts the limits of other flags: leave one out")
+		case file != "":
+			if err := l.addFile(file, only(args), doc); err != nil {
+				return err
+			}
+		case len(doc) == 0 && f.preset == "":
+			return command.Usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source, --preset or --file")
+		}
+		if err := cmp.Or(overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
+			return err
+		}
+		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
+			return err
+		}
+		doc["note"] = note
+		name, shown := candidateOf(args)
+		return l.perform(cmd.Context(), change{
+			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live ones",
+		})
+	}
+	return l.changes(cmd)
+}
+
+// addFile sets the lists of doc to the lists that a file of limits has for a client, or else for
+// all clients.
+func (l *limits) addFile(path, client string, doc map[string]any) error {
+	name, text, err := syntax.ReadFile(l.In, path)
+	if err != nil {
+		return err
+	}
+	file, err := syntax.ParseFile(name, text)
+	if err != nil {
+		return err
+	}
+	var of struct{ Default map[string]json.RawMessage }
+	if raw, there := file.Values[clientcfg.PolicyTarget(client)]; client != "" && there {
+		err = json.Unmarshal(raw, &of.Default)
+	} else if raw, there := file.Values[clientcfg.SettingsTarget]; there {
+		err = json.Unmarshal(raw, &of)
+	}
+	for _, list := range []string{"user", "client", "total", "source"} {
+		if raw := of.Default[list]; !syntax.IsNull(raw) {
+			doc[list] = raw
+		}
+	}
+	if len(doc) == 0 && err == nil {
+		err = command.Usagef("%s has no limits for the client, or for all clients", name)
+	}
+	return err
+}
+
+// noCandidate replaces the API's error for a missing candidate, because its advice is for programs.
+func noCandidate(shown string, err error) error {
+	if notFound(err) {
+		return fmt.Errorf("there is no candidate for %s", shown)
+	}
+	return err
+}
+
+func (l *limits) candidateTable(c adminapi.CandidateView) error {
+	a := c.Activity
+	rows := withShared(c.Total, "", c.Source, "", [][]string{
+		{"tried since", command.DateTime(c.Since)},
+		{"user limits", syntax.ShowLimits(c.User)},
+		{"client limits", syntax.ShowLimits(c.Client)},
+	}...)
+	if c.OverLimit != "" {
+		rows = append(rows, []string{"over the limit", c.OverLimit})
+	}
+	for _, row := range waitRow(c.Waits, "") {
+		rows = append(rows, row[:2])
+	}
+	if c.Ban != nil {
+		rows = append(rows, []string{"ban", showBan(c.Ban)})
+	}
+	if c.Criticality != "" {
+		rows = append(rows, []string{"criticality", c.Criticality + ", when it is promoted"})
+	}
+	rows = append(rows, []string{"note", c.Note})
+	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
+		{"", ""},
+		{"since " + command.DateTime(a.Since), ""},
+		{"  requests tried", command.Number(a.Tried)},
+		{"  it would have denied", command.Number(a.CandidateWouldDeny)},
+		{"  denied by the live limits", command.Number(a.Denied)},
+		{"  in dry-run, would have been", command.Number(a.WouldDeny)},
+	}...)
+	if a.CandidateWouldReuse+a.Reused+a.WouldReuse > 0 {
+		rows = append(rows, [][]string{
+			{"  it would have answered with the last token", command.Number(a.CandidateWouldReuse)},
+			{"  answered so by the live limits", command.Number(a.Reused)},
+			{"  in dry-run, would have been", command.Number(a.WouldReuse)},
+		}...)
+	}
+	rows = append(rows, delayedRows(&a.Counts)...)
+	if a.CandidateWouldBan+a.Banned+a.WouldBan > 0 {
+		rows = append(rows, [][]string{
+			{"  it would have denied by a ban", command.Number(a.CandidateWouldBan)},
+			{"  denied by a ban in force", command.Number(a.Banned)},
+			{"  in dry-run, would have been", command.Number(a.WouldBan)},
+		}...)
+	}
+	if err := l.Table(rows...); err != nil || len(a.Clients) == 0 {
+		return err
+	}
+	rows = [][]string{{""}, {"CLIENT", "TRIED", "CANDIDATE DENIES", "DENIED", "WOULD DENY"}}
+	for _, cl := range a.Clients {
+		rows = append(rows, []string{
+			cl.ClientID, command.Number(cl.Tried), command.Number(cl.CandidateWouldDeny + cl.CandidateWouldBan), command.Number(cl.Denied), command.Number(cl.WouldDeny),
+		})
+	}
+	return l.Table(rows...)
+}
+
+func (l *limits) newCandidatePromote() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Long: `Make a candidate live: its limits become those of the client, or the default
+limits. A client that was trusted no longer is.`,
+		Example: "  oauth-server limits candidate promote shop --check\n  oauth-server limits candidate promote",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, shown := candidateOf(args)
+			return noCandidate(shown, l.perform(cmd.Context(), change{
+				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
+				done: "The candidate for " + shown + " is now live",
+			}))
+		},
+	})
+}
+
+// showCandidate shows a candidate, and dropCandidate stops trying it.
+func (l *limits) showCandidate(ctx context.Context, args []string) error {
+	name, shown := candidateOf(args)
+	return noCandidate(shown, show(ctx, l, candidatePath(name), nil, l.candidateTable))
+}
+
+func (l *limits) dropCandidate(ctx context.Context, args []string) error {
+	name, shown := candidateOf(args)
+	return noCandidate(shown, l.perform(ctx, change{
+		read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
+	}))
+}

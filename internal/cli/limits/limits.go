@@ -1,0 +1,143 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const limitsLong = `Show and change the limits of a running server, through its admin API.
+
+A change is in force on every instance within two seconds. Before a change that can
+deny more requests, the command shows which clients it would have denied in the last
+ten minutes, and asks for confirmation.`
+
+// LimitsCredentials says how a command gets a token for a server.
+const LimitsCredentials = `The commands authenticate as an admin client, which
+"oauth-server client create ops --admin" creates. Give its ID by --client-id, and its
+secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The secret is sent to the
+admin address, or to the issuer that --issuer gives, and nowhere else. The token is
+cached like that of "oauth-server token". To use the token of your own sign-in, put what
+"oauth-server token --grant authorization_code" prints in OAUTH_TOKEN.
+
+OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID, OAUTH_TOKEN, OAUTH_CA_FILE,
+OAUTH_CERT_FILE and OAUTH_KEY_FILE replace their flags.`
+
+const limitsExample = `  oauth-server limits list
+  oauth-server limits set shop --user 10/60s --user 2/1s --reason "ticket 4711"`
+
+// limits holds the flags that the limits commands share: how to reach the server and how to make a
+// change.
+type limits struct {
+	connect.API
+	reason     string
+	lasts      string // --for
+	yes, check bool
+	since      time.Time // start of the client activity shown
+	// completeUser completes the name of a user.
+	completeUser command.Completion
+}
+
+// New makes the limits commands.
+func New(c *connect.Commands) *cobra.Command {
+	l := &limits{API: connect.API{Env: c.Env}, completeUser: c.CompleteNamedUser}
+	cmd := command.Group("limits", "Show and change the limits of a running server",
+		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
+		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())
+	cmd.Long, cmd.Example = limitsLong, limitsExample
+	flags := cmd.PersistentFlags()
+	l.Add(flags, "admin address of the server (default "+connect.DefaultAdmin+")")
+	refuseEmpty(cmd)
+	return cmd
+}
+
+// maybeEmpty are the flags of the limits commands that accept an empty value, or report it
+// themselves.
+var maybeEmpty = []string{"note", "reason", "mode", "filter", "target", forUser}
+
+// refuseEmpty makes the commands below cmd reject every other flag with an empty value, such as
+// --for "$UNSET". Treated as absent, such a flag would make the change wider or permanent.
+func refuseEmpty(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		refuseEmpty(below)
+		below.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+			cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+				list, isList := f.Value.(pflag.SliceValue)
+				empty := f.Value.String() == "" || isList && strings.Join(list.GetSlice(), "") == ""
+				if f.Changed && empty && !slices.Contains(maybeEmpty, f.Name) {
+					err = command.Usagef("%s--%s is empty: give its value, or leave the flag out", command.Within(cmd), f.Name)
+				}
+			})
+			return err
+		}
+	}
+}
+
+// changes adds the flags common to all changes.
+func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time: 90m, 2h, 7d")
+	return l.confirmed(cmd)
+}
+
+// confirmed adds the flags of a permanent change.
+func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
+	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
+	return cmd
+}
+
+// fetch reads a resource of the API, within the timeout.
+func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw json.RawMessage, err error) {
+	api, err := l.Connect()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	_, err = api.Get(ctx, path, query, &raw)
+	return raw, err
+}
+
+// show fetches a resource and writes it: unchanged for a script, formatted by text for a person.
+func show[T any](ctx context.Context, l *limits, path string, query url.Values, text func(T) error) error {
+	raw, err := l.fetch(ctx, path, query)
+	if err != nil {
+		return err
+	}
+	if l.Output == command.OutputJSON {
+		return l.JSON(raw)
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return text(v)
+}
+
+// policyPath and candidatePath escape the client_id, which may contain a slash.
+func policyPath(clientID string) string { return "/policies/" + adminapi.Escape(clientID) }
+
+func candidatePath(name string) string { return "/candidates/" + adminapi.Escape(name) }
+
+// notFound reports whether the server answered that the resource does not exist.
+func notFound(err error) bool {
+	var p *adminclient.ProblemError
+	return errors.As(err, &p) && p.NotFound()
+}
+
+// only returns the single argument, or an empty string without arguments.
+func only(args []string) string { return strings.Join(args, "") }

@@ -1,0 +1,99 @@
+package limits
+
+import (
+	"encoding/json"
+	"testing"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter/activity"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMaxWaitIsShown: where it is set, and how many requests waited.
+func TestMaxWaitIsShown(t *testing.T) {
+	waits := adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
+	check.Equal(t, "row", waitRow(waits, "tier"), [][]string{{"max wait", "2s, 20 at once", "tier"}})
+	check.Equal(t, "row of a policy", waitRow(adminapi.Waits{MaxWait: "0s"}, "x"), [][]string{{"max wait", "0s", "x"}})
+	check.Equal(t, "rows without", len(waitRow(adminapi.Waits{}, "x")), 0)
+	none := adminapi.Waits{MaxWait: "0s"}
+	check.Equal(t, "what applies", waitsOf(waits, adminapi.Waits{}, none), waits)
+	check.Equal(t, "none, as the client has it", waitsOf(adminapi.Waits{}, none, waits), none)
+	check.Equal(t, "none, as the tier has it", waitsOf(adminapi.Waits{}, adminapi.Waits{}, none), none)
+	check.Equal(t, "nothing said", waitsOf(adminapi.Waits{}, adminapi.Waits{}, adminapi.Waits{}), adminapi.Waits{})
+	counts := activity.Counts{Delayed: 1, CandidateCounts: activity.CandidateCounts{CandidateWouldDelay: 3}}
+	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
+	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)
+	check.Equal(t, "columns", anyDelayed([]adminapi.ClientCounts{{}, {Counts: activity.Counts{WouldDelay: 1}}}), true)
+	check.Equal(t, "no columns", anyDelayed([]adminapi.ClientCounts{{}}), false)
+}
+
+func TestNullPatch(t *testing.T) {
+	got, err := nullPatch([]string{"mode", "user", "hide-headers"}, false)
+	if diff := cmp.Diff(map[string]any{"mode": nil, "user": nil, "hide_headers": nil}, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	got, err = nullPatch([]string{"mode", "canary", "user", "hide-headers"}, true)
+	want := map[string]any{"mode": nil, "canary_percent": nil, "default": map[string]any{"user": nil, "hide_headers": nil}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for _, settings := range []bool{true, false} {
+		if _, err := nullPatch([]string{"limits"}, settings); err == nil {
+			t.Error("an unknown field is taken")
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	for _, tt := range []struct{ before, after, want string }{
+		{`null`, `{"client_id":"shop","trusted":true,"hide_headers":false}`, "trusted yes"},
+		{`{}`, `{"username":"a\u001b[2J"}`, `username a\x1b[2J`}, // Printable
+		{`{"mode":"dry_run"}`, `{"mode":"enforce"}`, "mode dry_run -> enforce"},
+		{`{"mode":"off","note":"x"}`, `{}`, "no mode (was off); no note (was x)"},
+		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}]}`, "-"},
+		{`{"user":[{"requests":5,"window":"60s","on_outage":"share"}]}`, `{"user":[{"requests":5,"window":"60s","on_outage":"deny"}]}`, "user 5/60s -> 5/60s,on_outage=deny"},
+		{`{"user":[{"requests":5,"window":"60s","name":"per-minute"}]}`, `{"user":[{"requests":5,"window":"60s","name":"burst"}]}`, "user 5/60s -> 5/60s,name=burst"},
+		{`{"user":[{"requests":5,"window":"60s","strict":true}]}`, `{"user":[{"requests":5,"window":"60s","frames":60,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"deny","strict":true,"lease_wait":"50ms"}]}`, "-"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","strict":true,"lease_wait":"100ms"}]}`, "user 5/60s -> 5/60s,strict,lease_wait=100ms"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","grants":["password"]}]}`, "user 5/60s -> 5/60s,grants=password"},
+		{`{"user":[{"requests":5,"grants":["password","refresh_token"]}]}`, `{"user":[{"requests":5,"grants":["refresh_token","password"]}]}`, "-"},
+		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/1m30s"},
+		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
+		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
+		{`null`, `{"username":null}`, "-"},
+		{`null`, `{"name":"gold","user":[{"requests":5,"window":"60s"}]}`, "user 5/60s"},
+		{`{"trusted":false,"hide_headers":true}`, `null`, "no hide_headers (was yes)"},
+	} {
+		if got := differences(json.RawMessage(tt.before), json.RawMessage(tt.after)); got != tt.want {
+			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, got, tt.want)
+		}
+	}
+}
+
+// TestSharedLists: --total and --source are lists of their own, whose limits have other names than those of
+// the other lists.
+func TestSharedLists(t *testing.T) {
+	f := limitFlags{both: []string{"10/60s"}, total: []string{"1000/60s", "5000/1h,name=hourly"}, source: []string{"200/60s"}}
+	doc := map[string]any{}
+	check.OK(t, f.parse(doc))
+	for field, want := range map[string]string{
+		"user": "10/60s", "client": "10/60s", "total": "1000/60s,name=total-per-minute 5000/1h,name=hourly",
+		"source": "200/60s,name=source-per-minute",
+	} {
+		list, _ := doc[field].([]adminapi.Limit)
+		check.Equal(t, field, syntax.ShowLimits(list), want)
+	}
+	patch, err := nullPatch([]string{"source"}, true)
+	check.OK(t, err)
+	check.Equal(t, "taken back of all clients", patch, map[string]any{"default": map[string]any{"source": nil}})
+	for _, list := range syntax.SharedLists {
+		usual := syntax.Short("policies", []byte(`{"`+list+`":[{"name":"a","requests":5,"window":"1m","frames":1,"on_outage":"share"}]}`))
+		check.Equal(t, list+" of a file", string(usual), `{"`+list+`":[{"name":"a","requests":5,"window":"60s"}]}`)
+	}
+	f = limitFlags{total: []string{"0/60s"}}
+	check.ErrorSays(t, f.parse(map[string]any{}), "--total[0].requests")
+}

@@ -1,0 +1,332 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter/activity"
+
+	"github.com/spf13/cobra"
+)
+
+func (l *limits) newList() *cobra.Command {
+	var all, tiers bool
+	var by listOrder
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: command.Takes(),
+		Long: `List the clients with requests in the last ten minutes, and those with a policy or
+a candidate of their own: what applies to them, and how their requests were decided.
+Clients that are not registered and have limits, because they were deleted or only
+the configuration file has them, are listed too, as not registered.`,
+		Example: "  oauth-server limits list --sort denied --watch\n  oauth-server limits list --all --filter shop",
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
+	cmd.Flags().BoolVar(&tiers, "tiers", false, "list the tiers instead, with how many clients have each")
+	by.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if tiers {
+			return l.listTiers(cmd.Context())
+		}
+		raw, err := l.clients(cmd.Context())
+		if err != nil {
+			return err
+		}
+		unregistered, err := l.unregistered(cmd.Context(), &by)
+		if err != nil {
+			return err
+		}
+		found := []listedClient{}
+		for _, one := range raw {
+			var c adminapi.Client
+			if err := json.Unmarshal(one, &c); err != nil {
+				return fmt.Errorf("read the answer: %w", err)
+			}
+			if by.matches(c.ClientID, c.Name) && (all || c.Source != "none" || c.Effective.Overrides > 0 || c.Candidate || c.Activity.Total() > 0) {
+				found = append(found, listedClient{Client: c, raw: one})
+			}
+		}
+		if err := by.sort(cmd.Context(), l, found); err != nil {
+			return err
+		}
+		heading := by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")
+		reuses := slices.ContainsFunc(found, func(c listedClient) bool { return c.Activity.Reused+c.Activity.WouldReuse > 0 })
+		if reuses {
+			heading = append(heading, reusedHeading...)
+		}
+		rows := [][]string{heading}
+		listed := make([]json.RawMessage, 0, len(found))
+		for i := range found {
+			c := &found[i]
+			row := by.row(l, c, l.clientRow(c.ClientID, &c.Applied, &c.Activity))
+			if reuses {
+				row = append(row, l.reused(&c.Activity)...)
+			}
+			rows, listed = append(rows, row), append(listed, c.raw)
+		}
+		names := make([]string, len(unregistered))
+		for i := range unregistered {
+			names[i], rows = unregistered[i].ClientID, append(rows, l.unregisteredRow(&unregistered[i]))
+		}
+		answer := map[string]any{"clients": listed, "unregistered": names, "limits_of_unregistered": unregistered, "since": l.since}
+		if err := l.List(answer, withoutEmpty(rows)...); err != nil {
+			return err
+		}
+		return l.period(l.since)
+	}
+	return l.Watched(cmd)
+}
+
+func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Counts) []string {
+	mode := a.Effective.Mode
+	if a.Effective.Trusted {
+		mode = "trusted"
+	}
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[a.Source] + untilTime(a.Until)
+	if a.Effective.Tier != "" {
+		from += ", tier " + a.Effective.Tier
+	}
+	if n := a.Effective.Overrides; n == 1 {
+		from += ", 1 user's own"
+	} else if n > 1 {
+		from += fmt.Sprintf(", %d users' own", n)
+	}
+	candidate := "-"
+	if a.Candidate || counts.Tried > 0 {
+		candidate = command.Number(counts.CandidateWouldDeny + counts.CandidateWouldBan)
+	}
+	return []string{
+		id, mode, syntax.ShowLimits(a.Effective.User), syntax.ShowLimits(a.Effective.Client), showShared(a.Effective.Total, a.Effective.Source), from,
+		command.Number(counts.Allowed + counts.Trusted + counts.Off),
+		l.Alarming(command.Number(counts.Denied+counts.Banned), counts.Denied+counts.Banned > 0), l.Notable(command.Number(counts.WouldDeny+counts.WouldBan), counts.WouldDeny+counts.WouldBan > 0), candidate,
+	}
+}
+
+// unregisteredRow is like clientRow, for an unregistered client, which sends no requests.
+func (l *limits) unregisteredRow(c *adminapi.UnregisteredClient) []string {
+	row := l.clientRow(c.ClientID, &c.Applied, &activity.Counts{})
+	row[1] = l.Notable("not registered", true) + ", " + row[1]
+	return row
+}
+
+// clients reads all pages of the list of clients.
+func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
+	query := url.Values{"limit": {"1000"}}
+	for {
+		raw, err := l.fetch(ctx, "/clients", query)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Since   time.Time         `json:"since"`
+			Clients []json.RawMessage `json:"clients"`
+			Next    string            `json:"next"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		l.since = page.Since
+		all = append(all, page.Clients...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// unregistered reads all pages of the unregistered clients that have limits, and returns the
+// matching ones; never nil.
+func (l *limits) unregistered(ctx context.Context, by *listOrder) ([]adminapi.UnregisteredClient, error) {
+	found, query := []adminapi.UnregisteredClient{}, url.Values{}
+	for {
+		raw, err := l.fetch(ctx, "/unregistered", query)
+		if err != nil {
+			return nil, err
+		}
+		var page adminapi.UnregisteredClients
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		for i := range page.Unregistered {
+			if by.matches(page.Unregistered[i].ClientID, "") {
+				found = append(found, page.Unregistered[i])
+			}
+		}
+		if page.Next == "" {
+			return found, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+func (l *limits) counterRow(k adminapi.Counter) []string {
+	user, free, client := "(the client itself)", "now", k.ClientID
+	switch {
+	case k.Total:
+		user = "(all users)"
+	case k.Source != "":
+		user = "(from " + k.Source + ")"
+	case k.Username != nil:
+		user = *k.Username
+	}
+	if k.FreeAt != nil {
+		free = command.ClockTime(*k.FreeAt)
+	}
+	if k.Candidate {
+		client += " (candidate)"
+	}
+	return []string{
+		client, user, syntax.ShowLimits([]adminapi.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
+		l.Used(k.Usage), free,
+	}
+}
+
+func countersPath(clientID string) string {
+	return "/clients/" + adminapi.Escape(clientID) + "/counters"
+}
+
+func (l *limits) countersTable(page adminapi.Counters) error {
+	rows := [][]string{{"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE", "SHARED", "IN FLIGHT"}}
+	for _, k := range page.Counters {
+		rows = append(rows, append(l.counterRow(k), strconv.FormatInt(k.Known, 10), strconv.FormatInt(k.InFlight, 10)))
+	}
+	return l.Table(rows...)
+}
+
+func (l *limits) newReset() *cobra.Command {
+	var reason string
+	var of resetFlags
+	cmd := &cobra.Command{
+		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: command.Takes("CLIENT"),
+		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
+		ValidArgsFunction: l.completeClient,
+	}
+	of.register(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		key, about, err := of.key(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		api, err := l.Connect()
+		if err != nil {
+			return err
+		}
+		path := countersPath(args[0])
+		if key != nil {
+			path += "?username=" + url.QueryEscape(key.Username)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), l.Timeout)
+		defer cancel()
+		if _, err := api.Delete(ctx, path, reason); err != nil {
+			return err
+		}
+		return l.showChanged(nil, "The counts of "+about+" are now forgotten")
+	}
+	return cmd
+}
+
+func (l *limits) newAudit() *cobra.Command {
+	var limit int
+	var target string
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Show who changed what, the newest first", Args: command.Takes(),
+		Example: "  oauth-server limits audit --target policies/shop\n  oauth-server limits audit --limit 100 -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			if target != "" {
+				query.Set("target", target)
+			}
+			raw, err := l.fetch(cmd.Context(), "/audit", query)
+			if err != nil {
+				return err
+			}
+			return l.showAudit(target, raw)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
+	cmd.Flags().StringVar(&target, "target", "", "only changes of this `TARGET`, such as settings, policies/shop, clients/shop or users/ada")
+	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails only for a missing flag
+	return cmd
+}
+
+// showAudit writes the changes of the target. It returns an error if the target is unknown.
+func (l *limits) showAudit(target string, raw json.RawMessage) error {
+	var page adminapi.Audit
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	none, known := len(page.Entries) == 0, target == "" || isTarget(target)
+	switch {
+	case l.Output == command.OutputJSON:
+		if err := l.JSON(raw); err != nil {
+			return err
+		}
+	case !none:
+		return l.auditTable(page)
+	case target == "":
+		l.Note("There are no changes.")
+	case known:
+		l.Note("There are no changes of %s.", target)
+	}
+	if none && !known {
+		return command.Usagef("--target: %q is no target: a target is %s", target, strings.Join(targetForms, ", "))
+	}
+	return nil
+}
+
+func (l *limits) auditTable(page adminapi.Audit) error {
+	rows := [][]string{{"CHANGE", "TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
+	for _, e := range page.Entries {
+		number := strconv.FormatInt(e.Version, 10)
+		if e.Unreadable != "" {
+			l.Note("The entry %s of the audit trail cannot be read: %s.", number, e.Unreadable)
+		}
+		if e.Unreadable != "" && e.Target == "" {
+			rows = append(rows, []string{number, "-", "-", "-", l.Alarming("unreadable", true), "-"})
+			continue
+		}
+		what := e.Action + " " + e.Target + untilTime(e.Until)
+		if e.Outcome != "" {
+			what += " (not known whether it was made)"
+		}
+		changed := l.Alarming("unreadable", true)
+		if e.Unreadable == "" {
+			changed = differences(e.Before, e.After)
+		}
+		rows = append(rows, []string{number, command.DateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
+		for _, c := range e.More { // of the same change
+			rows = append(rows, []string{"", "", "", e.Action + " " + c.Target + untilTime(e.Until), differences(c.Before, c.After), ""})
+		}
+	}
+	return l.Table(rows...)
+}
+
+// completeClient completes the first argument with the client_ids that have the prefix typed.
+func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	l.Timeout = connect.CompleteWithin
+	all, err := l.clients(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, raw := range all {
+		var c adminapi.Client
+		if json.Unmarshal(raw, &c) == nil && strings.HasPrefix(c.ClientID, typed) {
+			out = append(out, c.ClientID)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,79 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/cli/limits/syntax"
+
+	"github.com/spf13/cobra"
+)
+
+func (l *limits) newPresets() *cobra.Command {
+	return &cobra.Command{
+		Use: "presets", Short: "List limits that well-known providers publish", Args: command.Takes(),
+		Long: `List limits that well-known providers publish for requests for tokens, with the page
+that each is from.
+
+A client gets them by "limits set CLIENT --preset NAME", the clients of a tier by
+"limits set --tier TIER --preset NAME". Nothing refers to a preset afterwards: its limits
+are written out.`,
+		Example: `  oauth-server limits presets
+  oauth-server limits presets -o json
+  oauth-server limits set --tier partners --preset okta`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {
+				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "ABOUT"}}
+				for _, one := range p.Presets {
+					rows = append(rows, []string{one.Name, syntax.ShowLimits(one.User), syntax.ShowLimits(one.Client), showShared(one.Total, nil), one.About}, []string{"", "", "", "", one.Page})
+				}
+				return l.Table(withoutEmpty(rows)...)
+			})
+		},
+	}
+}
+
+func (l *limits) presets(ctx context.Context) ([]adminapi.Preset, error) {
+	raw, err := l.fetch(ctx, "/presets", nil)
+	if err != nil {
+		return nil, err
+	}
+	var p adminapi.Presets
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return p.Presets, nil
+}
+
+// preset returns the preset of that name.
+func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, err error) {
+	all, err := l.presets(ctx)
+	if err != nil {
+		return p, err
+	}
+	names := make([]string, len(all))
+	for i, p := range all {
+		if p.Name == name {
+			return p, nil
+		}
+		names[i] = p.Name
+	}
+	return p, command.Usagef("--preset: %q is none of %s", name, strings.Join(names, ", "))
+}
+
+func (l *limits) completePreset(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+	l.Timeout = connect.CompleteWithin
+	all, err := l.presets(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, p := range all {
+		out = append(out, p.Name+"\t"+p.About)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,111 @@
+package limits
+
+import (
+	"slices"
+	"strings"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter"
+	"oauth-server/internal/ratelimit"
+
+	"github.com/spf13/cobra"
+)
+
+// withShared adds rows for the total and source limits after the row of the client limits, if there
+// are any.
+func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limit, sourceFrom string, rows ...[]string) [][]string {
+	at := 1 + slices.IndexFunc(rows, func(row []string) bool { return row[0] == "client limits" })
+	if len(source) > 0 {
+		rows = slices.Insert(rows, at, []string{"source limits", syntax.ShowLimits(source), sourceFrom})
+	}
+	if len(total) > 0 {
+		rows = slices.Insert(rows, at, []string{"total limits", syntax.ShowLimits(total), totalFrom})
+	}
+	return rows
+}
+
+// sharedHeading is the heading of the column that showShared fills.
+const sharedHeading = "SHARED LIMITS"
+
+// showShared writes both lists with their names; empty if both lists are empty.
+func showShared(total, source []adminapi.Limit) string {
+	var parts []string
+	if len(total) > 0 {
+		parts = append(parts, "total "+syntax.ShowLimits(total))
+	}
+	if len(source) > 0 {
+		parts = append(parts, "source "+syntax.ShowLimits(source))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// withoutEmpty removes the showShared column if it is empty in every row.
+func withoutEmpty(rows [][]string) [][]string {
+	at := slices.Index(rows[0], sharedHeading)
+	some := slices.ContainsFunc(rows[1:], func(row []string) bool { return row[at] != "" })
+	for i, row := range rows {
+		switch {
+		case !some:
+			rows[i] = slices.Delete(row, at, at+1)
+		case row[0] != "": // not a continuation row
+			row[at] = orNone(row[at])
+		}
+	}
+	return rows
+}
+
+// resetFlags select the counts of a client to forget.
+type resetFlags struct {
+	user, source string
+	total        bool
+}
+
+func (f *resetFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.user, "user", "", "forget the counts of this user of the client only")
+	cmd.Flags().BoolVar(&f.total, "total", false, "forget the counts of the client's total only")
+	cmd.Flags().StringVar(&f.source, "source", "", "forget the counts of the client from this source address only")
+}
+
+// key returns the key of the counts to forget, nil for all counts of the client, and a description
+// for people.
+func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key, about string, err error) {
+	client := ratelimit.Key{ClientID: clientID}
+	one := func(set ratelimit.Key, text string) {
+		if k != nil {
+			err = command.Usagef("limits reset: --user, --total and --source contradict each other: leave all out but one")
+		}
+		k, about = &set, text
+	}
+	if cmd.Flags().Changed("user") {
+		one(ratelimit.Key{ClientID: clientID, Username: f.user}, f.user+" at "+clientID)
+	}
+	if f.total {
+		one(client.Total(), clientID+"'s total")
+	}
+	if cmd.Flags().Changed("source") {
+		address, wrong := limiter.ParseSource(f.source)
+		if wrong != nil {
+			return nil, "", command.Usagef("--source: %w", wrong)
+		}
+		one(client.Source(address), clientID+" from "+address)
+	}
+	if k == nil {
+		about = clientID
+	}
+	return k, about, err
+}
+
+// sharedKey describes the username that a total or a source is counted under; empty for the name of
+// a user.
+func sharedKey(username string) string {
+	k := ratelimit.Key{Username: username}
+	switch address, isSource := k.SourceAddress(); {
+	case isSource:
+		return "(from " + address + ")"
+	case k == k.Total():
+		return "(all users)"
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package limits
+
+import (
+	"slices"
+	"strings"
+
+	"oauth-server/internal/cli/command"
+
+	"github.com/spf13/cobra"
+)
+
+// states are the values of a switch.
+var states = []string{"on", "off"}
+
+func isState(arg string) bool { return slices.Contains(states, arg) }
+
+// switchArgs reads [CLIENT] on|off. The last argument is the state, which allows a client named on
+// or off.
+func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err error) {
+	last := len(args) - 1
+	if last > 0 && isState(args[0]) && !isState(args[last]) {
+		return "", false, command.Usagef("%sthe client comes before its state; write: %s %s %s", command.Within(cmd), cmd.CommandPath(), args[last], args[0])
+	}
+	if !isState(args[last]) {
+		_, order, _ := strings.Cut(cmd.Use, " ")
+		return "", false, command.Usagef("%s%q is neither on nor off; the order is %s", command.Within(cmd), args[last], order)
+	}
+	return only(args[:last]), args[last] == "on", nil
+}
+
+func (l *limits) newDryRun() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "dry-run [CLIENT] on|off", Short: "Record denials instead of enforcing them", Args: command.Takes("[CLIENT]", "on|off"),
+		Long: `Record denials instead of enforcing them, for all clients or for one.
+
+Counting continues exactly as if they were enforced. Without CLIENT the change
+concerns all clients without a mode of their own, and off enforces within the canary
+share. With CLIENT, off enforces whatever the share is; "limits unset CLIENT --field
+mode" gives the client the mode of all clients again.
+
+The last argument is the state, so a client may be named on or off.`,
+		Example: `  oauth-server limits dry-run on
+  oauth-server limits dry-run shop off`,
+		ValidArgsFunction: l.completeSwitch(states...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, on, err := switchArgs(cmd, args)
+			if err != nil {
+				return err
+			}
+			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
+			done := "Dry-run is now " + args[len(args)-1]
+			if client == "" {
+				return l.patchSettings(cmd.Context(), patch, done)
+			}
+			return l.patchPolicy(cmd.Context(), client, patch, done+" for "+client)
+		},
+	})
+}
+
+func (l *limits) newTrust() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or stop trusting it", Args: command.Takes("CLIENT", "[on|off]"),
+		Long: `Trust a client, so that it is never denied, or stop trusting it. A trusted client is not
+counted either. It is never over a limit, so its over_limit, max_wait and ban are taken back.
+
+Without on or off the client is trusted. One that is itself named on or off needs
+the state after its name.`,
+		Example: `  oauth-server limits trust shop on
+  oauth-server limits trust shop off`,
+		ValidArgsFunction: l.completeSwitch(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := trustArgs(cmd, args)
+			if err != nil {
+				return err
+			}
+			client, on, err := switchArgs(cmd, args)
+			if err != nil {
+				return err
+			}
+			done := map[bool]string{true: " is now trusted", false: " is no longer trusted"}[on]
+			patch := map[string]any{"trusted": on}
+			if on {
+				patch["over_limit"], patch["ban"] = nil, nil // the server rejects reuse, a ban and waiting with this setting
+				takeBack(patch, maxWaitFlag)
+			}
+			return l.patchPolicy(cmd.Context(), client, patch, "The client "+client+done)
+		},
+	})
+}
+
+// trustArgs adds the state on if only a client is given. It rejects a state without a client, which
+// would otherwise trust a client of that name.
+func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
+	alone := len(args) == 1
+	switch {
+	case alone && isState(args[0]):
+		return nil, command.Usagef("%s%q is a state, and CLIENT is missing; write: %s CLIENT %[2]s", command.Within(cmd), args[0], cmd.CommandPath())
+	case alone:
+		return append(args, "on"), nil
+	}
+	return args, nil
+}
+
+// completeSwitch completes CLIENT on|off. The values of alone may replace CLIENT and take no state.
+func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 && !slices.Contains(alone, args[0]) {
+			return states, cobra.ShellCompDirectiveNoFileComp
+		}
+		clients, directive := l.completeClient(cmd, args, typed)
+		if len(args) == 0 {
+			clients = append(clients, alone...)
+		}
+		return clients, directive
+	}
+}

@@ -1,0 +1,84 @@
+package limits
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/limits/syntax"
+
+	"github.com/spf13/cobra"
+)
+
+func (l *limits) newUndo() *cobra.Command {
+	return l.confirmed(&cobra.Command{
+		Use: "undo CHANGE", Short: "Give what a change changed its values of before", Args: command.Takes("CHANGE"),
+		Long: `Give everything that a change changed its values of before. CHANGE is its number in
+"limits audit".
+
+If any of it was changed since, nothing is undone, and the message names that later
+change. An undo is a change itself, so it can be undone too. A reset of counters cannot
+be undone.
+
+Undoing a temporary change removes its end. A temporary value that would have ended by
+now does not come back.`,
+		Example: "  oauth-server limits undo 12 --check\n  oauth-server limits undo 12 --reason \"wrong client\"",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			version, err := strconv.ParseUint(args[0], 10, 63)
+			if err != nil || version == 0 {
+				return command.Usagef("limits undo: %q is not the number of a change, as in limits audit", args[0])
+			}
+			return l.performMany(cmd.Context(), adminclient.Change{
+				Method: http.MethodPost, Path: fmt.Sprintf("/changes/%d/undo", version), ETag: "*",
+			}, fmt.Sprintf("Change %d is undone", version))
+		},
+	})
+}
+
+// changedRows returns the changes of several targets as table rows.
+func (l *limits) changedRows(changed *adminapi.Changed) [][]string {
+	rows := [][]string{{"TARGET", "CHANGE"}}
+	for i := range changed.Changes {
+		c := &changed.Changes[i]
+		end := untilTime(c.Until)
+		if !changed.Until.IsZero() { // starts with the change, which is not made yet
+			end = forTime(l.lasts)
+		}
+		rows = append(rows, []string{c.Target + end, changedText(c)})
+	}
+	return rows
+}
+
+// changedText says what a target's new value and end are.
+func changedText(c *adminapi.ChangedTarget) string {
+	what := differences(c.Before, c.After)
+	if syntax.IsNull(c.After) {
+		what = "removed (" + differences(c.After, c.Before) + ")"
+	}
+	end := "was until " + command.DateTime(c.WasUntil)
+	switch {
+	case c.WasUntil.IsZero() || c.WasUntil.Equal(c.Until):
+		return what
+	case c.Until.IsZero() && !syntax.IsNull(c.After):
+		end = "lasts (" + end + ")"
+	}
+	if what == noDifference {
+		return end
+	}
+	return what + "; " + end
+}
+
+func decodeChanged(raw json.RawMessage) (*adminapi.Changed, error) {
+	var changed adminapi.Changed
+	if err := json.Unmarshal(raw, &changed); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if changed.Effect == nil {
+		changed.Effect = &adminapi.Effect{}
+	}
+	return &changed, nil
+}

@@ -1,0 +1,89 @@
+package limits
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/cli/command"
+
+	"github.com/spf13/cobra"
+)
+
+// unsettable are the values of --field.
+var unsettable = []string{"user", "client", "total", "source", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "note"}
+
+func (l *limits) newUnset() *cobra.Command {
+	var fields []string
+	var candidate bool
+	var of policyFlags
+	cmd := &cobra.Command{
+		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: command.Takes("[CLIENT]"),
+		Long: `Take back what was set, so that the configuration file applies again.
+
+Without CLIENT this concerns the settings for all clients, or with --tier that tier,
+which no client may have then. With --field it concerns that field alone: a client
+without a value of its own has that of its tier, or else of all clients. With
+--for-user it concerns the limits of that user alone, and with --candidate the limits
+that are tried, which are no longer tried then.`,
+		Example: `  oauth-server limits unset shop --field tier
+  oauth-server limits unset shop --candidate
+  oauth-server limits unset --tier gold`,
+		ValidArgsFunction: l.completeClient,
+	}
+	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	cmd.Flags().BoolVar(&candidate, "candidate", false, "stop trying the candidate")
+	of.register(cmd)
+	l.registerTier(cmd, &of.tier, "remove this tier")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if candidate && (len(fields) > 0 || cmd.Flags().Changed(forUser) || of.tier != "") {
+			return command.Usagef("limits unset: --candidate contradicts --field, --%s and --%s", forUser, tierFlag)
+		}
+		if candidate {
+			return l.dropCandidate(cmd.Context(), args)
+		}
+		if cmd.Flags().Changed(forUser) {
+			return l.unsetOverride(cmd, args, &of)
+		}
+		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
+		switch {
+		case of.tier != "" && len(args) > 0:
+			return contradicts(cmd, tierFlag)
+		case of.tier != "":
+			tier := "The tier " + of.tier
+			read, whole, part = tierPath(of.tier), tier+" is now removed", tier+" no longer sets "
+		case len(args) > 0:
+			policy := "The policy of " + args[0]
+			read, whole, part = policyPath(args[0]), policy+" is now that of the configuration file", policy+" no longer sets "
+		}
+		if len(fields) == 0 {
+			return noTier(of.tier, l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: whole}))
+		}
+		patch, err := nullPatch(fields, len(args) == 0 && of.tier == "")
+		if err != nil {
+			return err
+		}
+		return noTier(of.tier, l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: part + strings.Join(fields, ", ")}))
+	}
+	return l.changes(cmd)
+}
+
+// nullPatch returns the merge patch that removes the fields from the settings, from a policy or from
+// a tier. In the settings, some of them are below default.
+func nullPatch(fields []string, settings bool) (map[string]any, error) {
+	patch, defaults := map[string]any{}, map[string]any{}
+	for _, f := range fields {
+		switch {
+		case f == "canary" && settings:
+			patch["canary_percent"] = nil
+		case !slices.Contains(unsettable, f) || (f == "trusted" || f == tierFlag) && settings:
+			return nil, command.Usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
+		case settings && slices.Contains(ofDefault, f):
+			takeBack(defaults, f)
+			patch["default"] = defaults
+		default:
+			takeBack(patch, f)
+		}
+	}
+	return patch, nil
+}

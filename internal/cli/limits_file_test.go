@@ -1,0 +1,322 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
+)
+
+// limitsServer is a running server with clients to limit, and the flags of an operator.
+type limitsServer struct {
+	operated
+	t     *testing.T
+	token string
+	file  string // of limits
+	data  string // the file of its store
+}
+
+// firstChange is the number of the first change of limits, after three clients and the first keys.
+const firstChange = 5
+
+func newLimitsServer(t *testing.T) *limitsServer {
+	t.Helper()
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	for _, id := range []string{"shop", "batch"} {
+		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	}
+	o := launchOperated(t, "serve", "--data", data)
+	return &limitsServer{o, t, askToken(t, o.clients, ops), filepath.Join(t.TempDir(), "limits.yaml"), data}
+}
+
+func (s *limitsServer) args(args string) []string {
+	words := append([]string{"limits"}, strings.Fields(args)...)
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, "FILE", s.file)
+	}
+	return append(words, "--server", s.operators, "--token", s.token)
+}
+
+// limits runs a limits command, which must have that exit status.
+func (s *limitsServer) limits(status int, args string) (stdout, stderr string) {
+	s.t.Helper()
+	stdout, stderr, got := run(s.t, "", s.args(args)...)
+	if got != status {
+		s.t.Fatalf("limits %s: status %d, want %d:\n%s%s", args, got, status, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// version returns the version of all policies.
+func (s *limitsServer) version() int64 {
+	s.t.Helper()
+	var set struct{ Version int64 }
+	runJSON(s.t, &set, "", s.args("export")...)
+	return set.Version
+}
+
+func (s *limitsServer) write(text string) {
+	s.t.Helper()
+	check.OK(s.t, os.WriteFile(s.file, []byte(text), 0o600))
+}
+
+// TestLimitsFile: what a pipeline does with a file, and what an operator does beside it.
+func TestLimitsFile(t *testing.T) {
+	s := newLimitsServer(t)
+	stdout, _ := s.limits(0, "export")
+	has(t, stdout, "{}\n")
+	s.limits(0, "set --limit 90/60s --yes")
+	s.limits(0, "set shop --user 10/60s,frames=6 --client 1000/24h,soft=0.5,name=daily --note agreed --yes")
+	s.limits(0, "trust batch on")
+	s.limits(0, "candidate set shop --user 5/1s")
+	s.limits(0, "candidate set --user 50/60s")
+	s.limits(0, "export -f FILE")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	again, _ := s.limits(0, "export")
+	check.Equal(t, "exported again", again, string(text))
+	check.Equal(t, "the file", withoutHeader(again), `settings:
+  default:
+    user:
+      - name: per-minute
+        requests: 90
+        window: 60s
+    client:
+      - name: per-minute
+        requests: 90
+        window: 60s
+policies:
+  batch:
+    trusted: true
+  shop:
+    user:
+      - name: per-minute
+        requests: 10
+        window: 60s
+        frames: 6
+    client:
+      - name: daily
+        requests: 1000
+        window: 24h
+        soft_ratio: 0.5
+    note: agreed
+candidates:
+  _default:
+    user:
+      - name: per-minute
+        requests: 50
+        window: 60s
+  shop:
+    user:
+      - name: per-second
+        requests: 5
+        window: 1s
+`)
+	before := s.version()
+	stdout, _ = s.limits(0, "diff -f FILE")
+	check.Equal(t, "differences", stdout, "")
+	for range 2 {
+		stdout, _ = s.limits(0, "apply -f FILE --prune --yes")
+		has(t, stdout, "nothing to change")
+	}
+	check.Equal(t, "version", s.version(), before)
+
+	// The same, written in another way.
+	s.write("policies:\n  shop: {note: agreed, client: [{name: daily, window: 1440m, requests: 1000, soft_ratio: 0.5}], user: [{requests: 10, frames: 6}], trusted: false}\n  batch: {trusted: true}\n")
+	s.limits(0, "diff -f FILE")
+	stdout, _ = s.limits(1, "diff -f FILE --prune")
+	has(t, stdout, "settings", "candidates/_default", "removed")
+
+	s.write("policies:\n  shop: {user: [{requests: 20}]}\n")
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, stdout, "policies/shop", "user 10/60s,frames=6 -> 20/60s", "no note (was agreed)")
+	stdout, _ = s.limits(0, "apply -f FILE --check")
+	has(t, stdout, "policies/shop", "In the last 10 minutes, this change would have denied no request")
+	check.Equal(t, "version after questions", s.version(), before)
+	stdout, _ = s.limits(0, "apply -f FILE --prune --yes --reason merged")
+	has(t, stdout, "removed", "The limits are now those of "+s.file)
+	check.Equal(t, "version: one change", s.version(), before+1)
+	stdout, _ = s.limits(0, "get batch")
+	has(t, stdout, "trusted        no")
+	stdout, _ = s.limits(0, "audit --limit 1")
+	has(t, stdout, "update policies/batch", "update policies/shop", "update settings", "merged")
+
+	stdout, _ = s.limits(0, "undo "+strings.Fields(strings.Split(stdout, "\n")[1])[0]+" --yes")
+	has(t, stdout, "is undone")
+	check.Equal(t, "after the undo", withoutHeader(exported(s)), withoutHeader(string(text)))
+}
+
+func exported(s *limitsServer) string {
+	s.t.Helper()
+	stdout, _ := s.limits(0, "export")
+	return stdout
+}
+
+func withoutHeader(file string) string {
+	_, rest, _ := strings.Cut(file, "\n")
+	return rest
+}
+
+// A bad file changes nothing, and every problem has its line.
+func TestBadLimitsFile(t *testing.T) {
+	s := newLimitsServer(t)
+	good := "policies:\n  batch: {trusted: true}\n"
+	for text, says := range map[string]string{
+		"":                                     "is empty; a file that sets nothing has {}",
+		"[]":                                   "must be an object…FILE:1",
+		"policies: [":                          "did not find expected node content…FILE:2",
+		good + "policy: {}\n":                  "policy: unknown field; there are settings, tiers, policies, overrides, candidates…FILE:3",
+		good + "  batch: {}\n":                 "policies.batch: is given twice, first in line 2…FILE:3",
+		good + "  shop:\n":                     "policies.shop: must be an object; one that sets nothing is {}…FILE:3",
+		good + "settings:\n":                   "settings: must be an object; to set nothing, leave it out…FILE:3",
+		good + "  shop:\n    usr: []\n":        "policies.shop.usr: unknown field…FILE:4",
+		good + "  shop:\n    trusted: perhaps": "policies.shop.trusted: must be true or false…FILE:4",
+		good + "  shop:\n    user:\n      - requests: 1\n        window: 2w\n": "policies.shop.user[0].window: must be a duration…FILE:6",
+		good + "  shop:\n    user:\n      - requests: 0\n":                     "policies.shop.user[0].requests…FILE:5",
+		good + "  shop:\n    user: [{requests: 1, frames: 0}]\n":               "policies.shop.user[0].frames…FILE:4",
+		good + "  shpo: {}\n": `policies.shpo: there is no client "shpo"…FILE:3`,
+		"overrides:\n  shop ada: {user: [{requests: 1}]}\n  shop  ada: {user: [{requests: 1}]}\n": `overrides["shop  ada"].username: begins or ends with white space…FILE:3`,
+		good + manyTiers(): " changes 9001 targets, which is more than one change can",
+		good + "  ops: {client: [{requests: 1, window: 24h}]}\n": "lock out the admin client",
+	} {
+		s.write(text)
+		_, stderr, status := run(t, "", s.args("apply -f FILE --yes")...)
+		if status == command.ExitOK {
+			t.Errorf("%q is applied", text)
+		}
+		has(t, stderr, strings.Split(strings.ReplaceAll(says, "FILE", "("+s.file), "…")...)
+		s.limits(2, "diff -f FILE")
+	}
+	s.limits(1, "apply -f FILE.none --yes")
+	s.limits(2, "diff -f FILE.none")
+	s.limits(2, "apply")
+	check.Equal(t, "version", s.version(), 0)
+	runOK(t, good, s.args("apply -f - --yes")...)
+	check.Equal(t, "version", s.version(), firstChange)
+}
+
+// manyTiers is more than a request has room for.
+func manyTiers() string {
+	var out strings.Builder
+	out.WriteString("tiers:\n")
+	for i := range 9000 {
+		fmt.Fprintf(&out, "  t%d: {note: %s}\n", i, strings.Repeat("x", 500))
+	}
+	return out.String()
+}
+
+// TestFileAndTemporaryChanges: a file neither ends nor extends temporary changes, unless it says
+// otherwise.
+func TestFileAndTemporaryChanges(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set shop --user 10/60s --yes")
+	s.limits(0, "export -f FILE")
+	stdout, _ := s.limits(0, "set shop --user 50/60s --for 2h")
+	has(t, stdout, "The policy of shop is now set, until 2")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, stdout, "until ")
+	stdout, _ = s.limits(0, "list")
+	has(t, stdout, "changed here, until ")
+	stdout, _ = s.limits(0, "audit --limit 1")
+	has(t, stdout, "update policies/shop, until ")
+	has(t, exported(s), "# policies/shop is temporary until ", "requests: 10\n")
+	s.limits(0, "diff -f FILE --prune")
+	s.limits(0, "apply -f FILE --prune --yes")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, stdout, "until ", "50/60s")
+	_, stderr := s.limits(0, "set shop --note x --check")
+	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
+	_, stderr = s.limits(0, "set shop --note x")
+	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
+	s.limits(1, "diff -f FILE")
+	s.limits(0, "apply -f FILE --for 7d --yes")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, stdout, "until ", "10/60s")
+	s.limits(0, "set shop --user 10/60s --yes") // it lasts
+	s.limits(0, "set shop --user 20/60s --for 2h --yes")
+	s.write("policies: {shop: {user: [{requests: 20, window: 60s}]}, batch: {note: x}}")
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, stdout, "policies/shop   lasts (was until 2", "policies/batch  note x")
+	stdout, _ = s.limits(0, "apply -f FILE --for 3h --yes")
+	has(t, stdout, "policies/shop, for 3h   was until 2", "policies/batch, for 3h  note x", "are now those of "+s.file+", until 2")
+	stdout, _ = s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
+	has(t, stdout, "policies/shop, until 2", "removed (note x); was until 2")
+	_, stderr = s.limits(1, "unset shop --candidate")
+	has(t, stderr, "there is no candidate for shop\n")
+	stdout, _ = s.limits(0, "set --tier gold --user 1/60s --yes")
+	has(t, stdout, "for all its clients; every")
+	stdout, _ = s.limits(0, "unset --tier gold --for 2h --yes")
+	has(t, stdout, "is now removed, for 2h; every")
+	s.limits(1, "set shop --user 1/60s --for 30s")
+	s.limits(2, "undo x")
+	s.limits(1, "undo 99")
+}
+
+// TestExportAsJSON: a file is written in either form.
+func TestExportAsJSON(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set shop --user 10/60s --yes")
+	shown, _ := s.limits(0, "export -o json")
+	stdout, _ := s.limits(0, "export -f FILE -o json")
+	check.Equal(t, "standard output", stdout, "")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	check.Equal(t, "file", string(text), shown)
+	has(t, shown, fmt.Sprintf("\n  \"version\": %d,\n", firstChange))
+}
+
+// TestApplyBesideAnotherChange: nothing of the file is applied if there was a change after the plan.
+func TestApplyBesideAnotherChange(t *testing.T) {
+	s := newLimitsServer(t)
+	s.write("policies:\n  shop: {trusted: true}\n  batch: {trusted: true}\n")
+	address, err := url.Parse(s.operators)
+	check.OK(t, err)
+	forward := httputil.NewSingleHostReverseProxy(address)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && !r.URL.Query().Has("validate") {
+			s.limits(0, "dry-run shop on")
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(between.Close)
+	stderr := runFails(t, command.ExitFailed, "", "", "limits", "apply", "-f", s.file, "--yes", "--server", between.URL, "--token", s.token)
+	has(t, stderr, "shop was changed by ops ", fmt.Sprintf("(change %d: mode dry_run); look at it and run the command again", firstChange))
+	check.Equal(t, "version", s.version(), firstChange)
+	stdout, _ := s.limits(0, "get batch")
+	has(t, stdout, "trusted        no")
+}
+
+// TestApplyThatIsKilled: a process that dies between the plan and the change has changed nothing, and the
+// next one applies all of it.
+func TestApplyThatIsKilled(t *testing.T) {
+	s := newLimitsServer(t)
+	s.write("policies:\n  shop: {client: [{requests: 1}]}\n  batch: {client: [{requests: 1}]}\n")
+	cmd := newProgram(t, s.args("apply -f FILE")...)
+	answer, err := cmd.StdinPipe()
+	check.OK(t, err)
+	questions, err := cmd.StderrPipe()
+	check.OK(t, err)
+	cmd.Stdout = io.Discard
+	check.OK(t, cmd.Start())
+	asked, err := bufio.NewReader(questions).ReadString('?')
+	check.OK(t, err, asked)
+	check.OK(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	_ = answer.Close()
+	check.Equal(t, "version", s.version(), 0)
+	stdout, _ := s.limits(0, "apply -f FILE --yes")
+	has(t, stdout, "The limits are now those of")
+	check.Equal(t, "version", s.version(), firstChange)
+}

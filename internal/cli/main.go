@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/overload/hashing"
+
+	"golang.org/x/term"
+)
+
+// Main runs the command line of this process, and ends the process with its exit status.
+func Main() {
+	if hashing.IsChild(os.Args) { // must run first
+		os.Exit(hashing.Child())
+	}
+	c := &command.Env{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Environ: os.Environ(), Root: os.DirFS("/")}
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		c.CatchHangups() // must run first
+	}
+	c.Terminal, c.ErrTerminal = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
+	os.Exit(execute(context.Background(), c, os.Args[1:]))
+}
+
+// execute executes one command line and returns the exit status.
+func execute(ctx context.Context, c *command.Env, args []string) int {
+	root := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return command.ExitOK
+	}
+	err = withHint(cmd, err)
+	if !errors.Is(err, command.ErrReported) {
+		for line := range strings.Lines(err.Error()) {
+			_, _ = fmt.Fprintln(c.ErrOut, "oauth-server:", strings.TrimRight(line, "\n"))
+		}
+	}
+	return command.ExitStatus(err)
+}

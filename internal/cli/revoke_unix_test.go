@@ -1,0 +1,48 @@
+//go:build unix
+
+package cli
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// TestFrozenInstanceIssuesNothingOfWorth: an instance that was stopped, and cannot reach the database when
+// it runs again, accepts the old secret long after a revocation. What it issues is worthless to all others,
+// and to itself once it has read its clients. So it is with one whose client was deleted and created anew.
+func TestFrozenInstanceIssuesNothingOfWorth(t *testing.T) {
+	r := newRevocable(t)
+	proxy := mongotest.NewProxy(t, r.db[1])
+	frozen := launchOperated(t, "serve", "--issuer", "http://127.0.0.1:9096", "--mongodb-uri", proxy.URI, r.db[2], r.db[3])
+	for _, end := range []func(){
+		func() {
+			var now credentials
+			runJSON(t, &now, "", r.on("client", "rotate-secret", "ops", "--revoke")...)
+			r.ops = now
+		},
+		func() {
+			runJSON(t, &struct{}{}, "", r.on("client", "delete", "ops", "--confirm", "ops")...)
+			runJSON(t, &r.ops, "", r.on("client", "create", "ops", "--admin")...)
+		},
+	} {
+		check.OK(t, frozen.Process.Signal(syscall.SIGSTOP))
+		proxy.Break()
+		old := r.ops
+		end()
+		check.OK(t, frozen.Process.Signal(syscall.SIGCONT))
+		token := askToken(t, frozen.clients, old)
+		for _, o := range r.instances {
+			check.Eventually(t, "the instance has followed", func() bool { return r.status(o, r.ops) == http.StatusOK })
+			check.Equal(t, "status", r.admin(o, token), http.StatusUnauthorized)
+			check.Equal(t, "active", r.active(o, r.ops, token), false)
+		}
+		proxy.Restore()
+		check.Eventually(t, "the instance has followed", func() bool { return r.status(frozen, r.ops) == http.StatusOK })
+		check.Equal(t, "status", r.admin(frozen, token), http.StatusUnauthorized)
+		r.good()
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"oauth-server/internal/cli/accounts"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/cli/limits"
+	"oauth-server/internal/cli/serve"
+	"oauth-server/internal/cli/simulate"
+	"oauth-server/internal/cli/store"
+	"oauth-server/internal/cli/token"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot(c *command.Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "oauth-server",
+		Short: "An OAuth 2.0 authorization server with a rate limited token endpoint",
+		Long: `An OAuth 2.0 authorization server whose token endpoint is rate limited per client and user.
+
+  oauth-server serve --demo     starts a server to try, and prints commands to paste`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          command.NeedsSubcommand,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if c.Output != command.OutputText && c.Output != command.OutputJSON {
+				return command.Usagef("-o %s: the output is text or json", c.Output)
+			}
+			return nil
+		},
+	}
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.ErrOut)
+	root.PersistentFlags().StringVarP(&c.Output, "output", "o", command.OutputText, "output: text or json")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a misspelt command
+			return command.NeedsSubcommand(cmd, cmd.Flags().Args())
+		}
+		if err.Error() == "unknown flag: --version" {
+			return command.Usagef("%w; the command is oauth-server version", err)
+		}
+		return command.Usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	registries := connect.NewCommands(c)
+	root.AddCommand(serve.New(c), serve.NewGateway(c), accounts.NewClient(registries), accounts.NewUser(registries), store.NewKeys(c), store.NewMigrate(c), store.NewRecords(c),
+		token.New(c), limits.New(registries), store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
+	root.AddCommand(newTopics(c)...)
+	root.SetHelpFunc(command.Help)
+	completions(registries, root)
+	return root
+}

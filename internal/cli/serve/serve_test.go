@@ -1,0 +1,32 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"runtime/debug"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/config"
+)
+
+// TestProcessesAreInTheMemoryLimit that the environment sets.
+func TestProcessesAreInTheMemoryLimit(t *testing.T) {
+	old := debug.SetMemoryLimit(1 << 30)
+	defer debug.SetMemoryLimit(old)
+	for others, want := range map[int64]int64{0: 1 << 30, 1 << 28: 3 << 28, 1 << 40: 1 << 29} {
+		restore := shareMemory(others)
+		check.Equal(t, "limit", debug.SetMemoryLimit(-1), want)
+		restore()
+		check.Equal(t, "limit afterwards", debug.SetMemoryLimit(-1), int64(1<<30))
+	}
+}
+
+// TestGatewayDemoStopped: a stop before the upstream of the demo listens is no failure.
+func TestGatewayDemoStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	c := &command.Env{Out: io.Discard, ErrOut: io.Discard}
+	check.OK(t, gatewayDemo(ctx, c, config.Sources{}))
+}

@@ -1,0 +1,2 @@
+// Package simulate has the command that replays a log under other limits.
+package simulate

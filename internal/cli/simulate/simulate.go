@@ -1,0 +1,309 @@
+package simulate
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter/preset"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/events"
+	"oauth-server/internal/strict/fielderr"
+
+	"github.com/spf13/cobra"
+)
+
+// simulation is the command "simulate".
+type simulation struct {
+	*command.Env
+	logFlags
+	policies     []string
+	files        policyFiles // the policies
+	asConfigured bool
+	limits       []string
+	presets      []string
+	target, of   string
+	write        string
+	report       string
+	lifetime     time.Duration
+	maxKeys, top int
+}
+
+// logFlags describe how to read logs.
+type logFlags struct {
+	format, mapping, zone string
+	strict                bool
+}
+
+// New makes the simulate command.
+func New(c *command.Env) *cobra.Command {
+	s := &simulation{Env: c}
+	cmd := &cobra.Command{
+		Use: "simulate LOG...", Short: "Show who would be hit by limits, by replaying a log", Args: cobra.ArbitraryArgs,
+		Long: `Show who would be hit by limits: replay the token requests of a log, of this server or of
+another identity provider, through the code that decides in the server. No server is needed.
+
+LOG is a file, also with gzip or zstd; - is standard input. Several files are merged by time.
+Without --policies the limits are those that are built in. --limit and --preset compare limits.
+--target finds the lowest limit that leaves a share of the clients or requests untouched.
+docs/simulate.md has formats and mappings.`,
+		Example: `  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
+  oauth-server simulate auth0.json --target 99.9% --write found.yaml`,
+		RunE: s.run,
+	}
+	s.register(cmd)
+	return cmd
+}
+
+// register adds the flags.
+func (l *logFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.format, "format", events.Auto, "format of the log: "+strings.Join(events.Formats(), ", "))
+	f.StringVar(&l.mapping, "map", "", "which `FIELDS` are what, such as client=.app,user=.sub,time=.at")
+	f.StringVar(&l.zone, "zone", "UTC", "time `ZONE` of times that name none, such as Europe/Berlin")
+	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
+	_ = cmd.RegisterFlagCompletionFunc("format", command.Fixed(events.Formats()...)) // fails only for a missing flag
+}
+
+func (s *simulation) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	s.logFlags.register(cmd)
+	f.StringArrayVar(&s.policies, "policies", nil, "`FILE` of limits or configuration file; repeatable")
+	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: dry-run and outside of the canary share denies nothing")
+	f.StringArrayVar(&s.limits, "limit", nil, "`LIMITS` to compare, such as 50/60s,100/60s; repeatable")
+	f.StringArrayVar(&s.presets, "preset", nil, "`NAME` of a provider, to compare its limits: "+strings.Join(presetNames(), ", "))
+	f.StringVar(&s.target, "target", "", "`SHARE` to leave untouched, such as 99.9%")
+	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
+	f.StringVar(&s.write, "write", "", "with --target: write the limits found to this `FILE`, for limits apply")
+	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
+	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
+	f.IntVar(&s.top, "top", 0, "how many clients to show (default 20, with -o json 10,000)")
+	for name, complete := range map[string]command.Completion{
+		"preset": command.Fixed(presetNames()...), "of": command.Fixed(string(simulate.OfClients), string(simulate.OfRequests)),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag
+	}
+	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
+	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
+	f.StringVar(&s.report, "report", "", "write the answer as a page to this `FILE`, .html")
+	_ = cmd.MarkFlagFilename("report", "html")
+}
+
+func presetNames() (names []string) {
+	for _, p := range preset.All() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (s *simulation) run(cmd *cobra.Command, logs []string) error {
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	reader, err := s.open(logs)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	if err := errors.Join(s.outputsApart(logs), s.writableFiles()); err != nil {
+		return err
+	}
+	const garbage = 10 // percent of the live heap: there is little garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
+	bar := newProgress(s.Env, reader)
+	options.Progress = bar.show
+	result, failed := simulate.Run(cmd.Context(), reader, options)
+	bar.clear()
+	if result == nil {
+		return failed
+	}
+	result.Lines = reader.Lines()
+	if reader.Err() != nil { // a log stopped halfway: partial results are not an answer
+		s.warnFormats(&result.Lines)
+		return failed
+	}
+	if result.Under, result.Policies, err = s.files.judged(); err != nil {
+		return err
+	}
+	result.Notes = append(result.Notes, s.files.absent(result)...)
+	s.warn(result)
+	if result.Lines.Read > 0 {
+		return errors.Join(s.finish(result), failed)
+	}
+	err = noRequests(logs, &result.Lines)
+	if s.Output == command.OutputJSON {
+		err = errors.Join(err, s.JSON(result))
+	}
+	return err
+}
+
+// finish writes the results.
+func (s *simulation) finish(result *simulate.Result) error {
+	if len(result.Targets) > 0 {
+		text, err := s.found(result)
+		if err != nil {
+			return err
+		}
+		result.Found = string(text)
+	}
+	if s.write != "" && len(result.Targets) > 0 { // without targets, the error explains why
+		if err := s.writePolicies(result.Found); err != nil {
+			return err
+		}
+	}
+	wrong := s.writeReport(result)
+	s.cut(result)
+	if s.Output == command.OutputJSON {
+		return errors.Join(wrong, s.JSON(result))
+	}
+	return errors.Join(wrong, s.show(result))
+}
+
+// options reads the flags. The error lists all problems with them and with the policy files.
+func (s *simulation) options() (o simulate.Options, err error) {
+	var errs fielderr.Errors
+	if o.Policies, err = s.readPolicies(); err != nil {
+		if errs = fielderr.Of(err); errs == nil {
+			return o, err
+		}
+	}
+	if !s.asConfigured {
+		o.Policies = o.Policies.Enforced()
+	}
+	forms, wrong := parseForms(s.limits)
+	errs = append(errs, wrong...)
+	for _, f := range forms {
+		o.Trials = append(o.Trials, simulate.TrialOf(f.Spec, f.Limit))
+	}
+	for _, name := range s.presets {
+		i := slices.Index(presetNames(), name)
+		if i < 0 {
+			errs.Add("--preset", "there is no preset %q; there are %s", name, strings.Join(presetNames(), ", "))
+			continue
+		}
+		p := preset.All()[i]
+		o.Trials = append(o.Trials, simulate.Trial{Name: p.Name, User: p.User, Client: p.Client, Total: p.Total})
+	}
+	o.Goal, wrong = s.goal(forms)
+	errs = append(errs, wrong...)
+	if s.lifetime < time.Second {
+		errs.Add("--token-lifetime", "%v is less than a second", s.lifetime)
+	}
+	if most := 1 << 30; s.maxKeys < 1 || s.maxKeys > most { // same bound as rate_limit.max_keys
+		errs.Add("--max-keys", "%d is not from 1 to %d", s.maxKeys, most)
+	}
+	if s.top < 0 {
+		errs.Add("--top", "%d is less than 0", s.top)
+	}
+	o.TokenLifetime, o.MaxKeys = s.lifetime, s.maxKeys
+	return o, errs.Err()
+}
+
+// goal returns what --target searches for; nil without that flag.
+func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielderr.Errors) {
+	of := simulate.Of(s.of)
+	if of != simulate.OfClients && of != simulate.OfRequests {
+		errs.Add("--of", "%q is neither clients nor requests", s.of)
+	}
+	if s.target == "" {
+		if s.write != "" {
+			errs.Add("--write", "there is nothing to write without --target")
+		}
+		if of == simulate.OfRequests {
+			errs.Add("--of", "there is nothing to find without --target")
+		}
+		return nil, errs
+	}
+	percent, err := syntax.ParsePercent(s.target)
+	switch {
+	case err != nil || !(percent > 0 && percent <= 100):
+		errs.Add("--target", "%q is not a share above 0%% and up to 100%%, such as 99.9%%", s.target)
+		return nil, errs
+	case percent <= 1 && !strings.HasSuffix(s.target, "%"):
+		errs.Add("--target", "is %s a percentage, or a part of 1? Write %s%% or %s%%", s.target, s.target, strconv.FormatFloat(100*percent, 'g', 10, 64))
+		return nil, errs
+	}
+	if len(forms) == 0 {
+		forms = []simulate.Form{{Spec: "100/60s", Limit: ratelimit.DefaultLimit()}}
+	}
+	g = &simulate.Goal{Share: percent / 100, Of: of}
+	for _, f := range forms { // one of each form
+		_, form, _ := strings.Cut(f.Spec, "/")
+		if !slices.ContainsFunc(g.Limits, func(o simulate.Form) bool { return strings.HasSuffix(o.Spec, "/"+form) }) {
+			g.Limits = append(g.Limits, f)
+		}
+	}
+	return g, errs
+}
+
+// parseForms reads the values of --limit: comma-separated limits as in "limits set".
+func parseForms(values []string) (forms []simulate.Form, errs fielderr.Errors) {
+	for _, value := range values {
+		if slices.Contains(strings.Split(value, ","), "") {
+			errs.Add("--limit", "%q has a comma with nothing before or after it", value)
+			return nil, errs
+		}
+	}
+	for _, spec := range splitLimits(values) {
+		shown, wrong := syntax.ParseLimit(spec)
+		errs = append(errs, wrong.Under("--limit "+spec)...)
+		if len(wrong) > 0 {
+			continue
+		}
+		var l ratelimit.Limit
+		b, err := json.Marshal(shown)
+		if err = cmp.Or(err, json.Unmarshal(b, &l)); err != nil {
+			errs.Add("--limit "+spec, "%v", err)
+			continue
+		}
+		forms = append(forms, simulate.Form{Spec: spec, Limit: l})
+	}
+	return forms, errs
+}
+
+// splitLimits splits lists of limits. Each limit starts with REQUESTS/WINDOW.
+func splitLimits(values []string) (specs []string) {
+	for _, value := range values {
+		for i, part := range strings.Split(value, ",") {
+			head, _, _ := strings.Cut(part, "=")
+			if i == 0 || strings.Contains(head, "/") {
+				specs = append(specs, part)
+			} else {
+				specs[len(specs)-1] += "," + part
+			}
+		}
+	}
+	return specs
+}
+
+// open opens the logs.
+func (s *simulation) open(logs []string) (*events.Reader, error) {
+	if len(logs) == 0 {
+		return nil, command.Usagef("simulate: LOG is missing; - is standard input")
+	}
+	mapping, err := events.ParseMapping(s.mapping)
+	if err != nil {
+		return nil, command.Usagef("--map: %w", err)
+	}
+	zone, err := time.LoadLocation(s.zone)
+	if err != nil {
+		return nil, command.Usagef("--zone: %q is no time zone, such as Europe/Berlin", s.zone)
+	}
+	if !slices.Contains(events.Formats(), s.format) {
+		return nil, command.Usagef("--format: %q is none of %s", s.format, strings.Join(events.Formats(), ", "))
+	}
+	r, err := events.Open(logs, events.Options{Format: s.format, Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.In})
+	if wrong := (*events.MappingError)(nil); errors.As(err, &wrong) {
+		err = command.Usage(err)
+	}
+	return r, err
+}

@@ -1,0 +1,312 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/app"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/config"
+
+	"github.com/spf13/cobra"
+)
+
+// dataFileFlags are the flags of the commands that copy and restore the data file.
+type dataFileFlags struct {
+	connect.API
+	settings *command.Settings
+	reason   string
+	path     string // of the data file, symbolic links resolved
+}
+
+// Add adds the flags. A server that holds the file is found by the file alone.
+func (f *dataFileFlags) add(c *command.Env, cmd *cobra.Command) {
+	f.Env = c
+	f.settings = command.AddSettings(cmd, config.Option.IsStore)
+	f.TLS.Add(cmd.Flags())
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, kept in the audit trail")
+}
+
+// find resolves the path of the data file. If OAUTH_SERVER sends the other commands to a server,
+// the file has to be named explicitly, to avoid copying or replacing another server's file.
+func (f *dataFileFlags) find() error {
+	if server := f.Variable("OAUTH_SERVER"); server != "" && f.settings.StoreFlag() == "" {
+		return command.Usagef("OAUTH_SERVER names %s, but this command works on a data file of this machine: name that with --data or --config", server)
+	}
+	cfg, err := config.LoadStore(f.settings.Sources(f.Environ))
+	if err != nil {
+		return err
+	}
+	f.Timeout = 30 * time.Second
+	if f.path = app.DataFile(cfg.Store); f.path == "" {
+		return command.Usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/operating-mongodb.md says")
+	}
+	return nil
+}
+
+// direct reports on standard error that the command used the data file itself, if err is nil.
+func (f *dataFileFlags) direct(err error) {
+	if err == nil {
+		f.Note("using %s directly", f.store())
+	}
+}
+
+// store names the data file for a person.
+func (f *dataFileFlags) store() string {
+	return command.NameOf(&config.Config{Store: config.Store{Embedded: &config.Embedded{Path: f.path}}})
+}
+
+// holderOfFile returns the admin API of the server that holds the data file.
+func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
+	return f.Holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that starts right now, or serves no operators on this machine: try again, or stop it first", f.path))
+}
+
+type backupFlags struct {
+	dataFileFlags
+	force bool
+}
+
+// NewBackup makes the backup command.
+func NewBackup(c *command.Env) *cobra.Command {
+	f := &backupFlags{}
+	cmd := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the data file of the embedded store, while a server uses it or not", Args: command.Takes("FILE"),
+		Long: `Copy the data file of the embedded store, as it is at one moment, to FILE. If a server holds
+the data file, it makes the copy and serves meanwhile; the command finds it by the key beside
+the data file, so it has to run on the same machine, as the owner of that file. The copy is
+read and checked as a whole before FILE is there.
+
+A backup holds all that the data file does: signing keys (encrypted if keys.secret is set),
+hashes of passwords, digests of secrets. Only its owner may read FILE. With "-" it is written
+to standard output, and not checked: oauth-server restore --check does that. A file that the
+shell makes for it with > can be read by others, unless umask 077 came first.`,
+		Example: `  oauth-server backup /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db
+  oauth-server backup - | age -r age1... > oauth-server.db.age
+  (umask 077; oauth-server backup - > oauth-server.backup)`,
+	}
+	f.add(c, cmd)
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := command.UntilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no partial file with keys
+		defer cancel()
+		if err := f.find(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no data file %s: name it with --data", f.path)
+		}
+		if args[0] == "-" {
+			return f.toOutput(ctx)
+		}
+		return f.toFile(ctx, args[0])
+	}
+	return cmd
+}
+
+func (f *backupFlags) toOutput(ctx context.Context) error {
+	if f.Terminal {
+		return command.Usagef("standard output is a terminal: name a file, or another command after |")
+	}
+	if file, ok := f.Out.(*os.File); ok && openToOthers(file) {
+		f.Note("warning: others can read the file that standard output is, and a backup holds keys: begin with umask 077")
+	}
+	w := &counting{Writer: f.Out}
+	if err := f.copy(ctx, w); err != nil {
+		return err
+	}
+	f.Note("wrote %d bytes, which are not checked: oauth-server restore --check FILE does that", w.n)
+	return nil
+}
+
+// openToOthers reports whether a regular file is readable by users other than its owner.
+func openToOthers(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
+}
+
+// counting is a writer that counts the bytes written.
+type counting struct {
+	io.Writer
+	n int64
+}
+
+// Write implements [io.Writer].
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// copy writes the current data file: directly, or through the server that holds it.
+func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
+	err := app.CopyDataFile(ctx, f.path, w)
+	if !errors.Is(err, app.ErrStoreHeld) {
+		f.direct(err)
+		return err
+	}
+	api, err := f.holderOfFile(ctx)
+	if err != nil {
+		return err
+	}
+	api.HTTP.Timeout = 0 // the server limits the duration, by the file's size
+	query := url.Values{}
+	if f.reason != "" {
+		query.Set("reason", f.reason)
+	}
+	n, err := api.Stream(ctx, "/backup", query, w)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the server ended the copy after %d bytes, because the copy or its reader took too long; its log says why", n)
+	}
+	return err
+}
+
+// toFile writes the backup to a temporary file in the same directory and renames it when it is
+// complete.
+func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
+	if err := f.mayWrite(file); err != nil {
+		return err
+	}
+	begun := time.Now()
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = part.Close()
+			err = errors.Join(err, os.Remove(part.Name()))
+		}
+	}()
+	if err := errors.Join(f.copy(ctx, part), part.Sync()); err != nil {
+		return err
+	}
+	sum, err := app.InspectDataFile(ctx, part.Name())
+	if err != nil {
+		return fmt.Errorf("the copy is not whole: %w", err)
+	}
+	if err := errors.Join(part.Close(), f.mayWrite(file)); err != nil {
+		return err
+	}
+	if err := os.Rename(part.Name(), file); err != nil {
+		return err
+	}
+	if err := app.SyncDirectory(filepath.Dir(file)); err != nil {
+		return err
+	}
+	return f.showBackup(file, &sum, time.Since(begun))
+}
+
+// mayWrite refuses to replace an existing file unless forced. It never allows replacing the data
+// file.
+func (f *backupFlags) mayWrite(file string) error {
+	there, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	data, err := os.Stat(f.path)
+	switch {
+	case err != nil:
+		return err
+	case os.SameFile(there, data):
+		return command.Usagef("%s is the data file itself", file)
+	case !there.Mode().IsRegular():
+		return command.Usagef("%s is no regular file", file)
+	case !f.force:
+		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
+	}
+	return nil
+}
+
+// shownBackup is the report on a backup.
+type shownBackup struct {
+	File       string         `json:"file"`
+	Bytes      int64          `json:"bytes"`
+	Seconds    float64        `json:"seconds,omitempty"`
+	Format     uint64         `json:"format"`
+	Records    map[string]int `json:"records"`
+	Unreadable map[string]int `json:"unreadable,omitempty"`
+	Newest     int64          `json:"newest_change"` // 0: no change yet
+	Event      *time.Time     `json:"newest_event"`  // null: no change yet
+}
+
+func shown(file string, sum *app.DataFileSummary) shownBackup {
+	s := shownBackup{
+		File: file, Bytes: sum.Bytes, Format: sum.Format, Records: sum.Records, Unreadable: sum.Unreadable, Newest: sum.Newest,
+	}
+	if !sum.Changed.IsZero() {
+		s.Event = &sum.Changed
+	}
+	return s
+}
+
+func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took time.Duration) error {
+	s := shown(file, sum)
+	s.Seconds = took.Seconds()
+	rows := append([][]string{{"backup", file}}, rowsOf(sum)...)
+	return f.List(s, append(rows, []string{"took", took.Round(time.Millisecond).String() + ", with the check"})...)
+}
+
+// rowsOf describes the contents of a data file as table rows.
+func rowsOf(sum *app.DataFileSummary) [][]string {
+	trail := "empty"
+	if sum.Newest > 0 {
+		trail = fmt.Sprintf("up to change %d, at %s", sum.Newest, command.DateTime(sum.Changed))
+	}
+	rows := [][]string{
+		{"size", fmt.Sprintf("%d bytes, format %d", sum.Bytes, sum.Format)},
+		{"holds", counted(sum.Records)},
+		{"audit trail", trail},
+	}
+	if lost := unreadable(sum); lost != "" {
+		rows = append(rows, []string{"not readable", lost})
+	}
+	return rows
+}
+
+// unreadable lists the unreadable parts of a data file for a person; empty if everything can be
+// read.
+func unreadable(sum *app.DataFileSummary) string {
+	if len(sum.Unreadable) == 0 {
+		return ""
+	}
+	return counted(sum.Unreadable) + ", written by a newer release or damaged"
+}
+
+// counted lists the record counts of a data file. It omits index records and the layout record.
+func counted(records map[string]int) string {
+	names := [...]struct{ bucket, name string }{
+		{"clients", "clients"},
+		{"users", "users"},
+		{"keys", "signing keys"},
+		{"refresh_tokens", "sign-ins of clients"},
+		{"sessions", "browser sessions"},
+		{"codes", "codes"},
+		{"agreements", "consents"},
+		{"subjects", "users of refresh tokens"},
+		{"revocations", "revocations"},
+		{"counters", "counters"},
+		{"audit", "changes of limits"},
+		{"events", "events"},
+	}
+	var parts []string
+	for _, n := range names {
+		if count := records[n.bucket]; count > 0 || n.bucket == "clients" || n.bucket == "users" {
+			parts = append(parts, fmt.Sprintf("%d %s", count, n.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/config"
+	"oauth-server/migrations"
+
+	"github.com/spf13/cobra"
+)
+
+// NewMigrate makes the group of the migrate commands. The group takes a flag itself: migrate
+// --dry-run is short for migrate up --dry-run.
+func NewMigrate(c *command.Env) *cobra.Command {
+	cmd := command.Group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
+		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
+	dry := dryRunFlag(cmd)
+	set := command.AddSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 || !*dry {
+			return command.NeedsSubcommand(cmd, args)
+		}
+		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
+			return showPlan(cmd.Context(), c, db)
+		})
+	}
+	return cmd
+}
+
+func dryRunFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("dry-run", false, "show the database commands and change nothing")
+}
+
+// shownMigration is the output form of a migration.
+type shownMigration struct {
+	Name      string     `json:"name"`
+	About     string     `json:"about"`
+	AppliedAt *time.Time `json:"applied_at"` // null while it is pending
+	Commands  []string   `json:"commands,omitempty"`
+}
+
+func newMigrateUp(c *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "up", Short: "Apply the migrations that are missing", Args: command.Takes(),
+		Long: `Apply the migrations that are missing, in their order. It is safe to run this in
+several places at once, and again after it was interrupted. A command that a deadlock or
+a running index build is in the way of is repeated for up to ten minutes.`,
+		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
+  oauth-server migrate up --mongodb-uri mongodb://localhost`,
+	}
+	dry := dryRunFlag(cmd)
+	set := command.AddSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := command.UntilSignal(cmd.Context())
+		defer cancel()
+		return withMigrator(ctx, c, set, func(db app.Migrator) error {
+			if *dry {
+				return showPlan(ctx, c, db)
+			}
+			return runMigrations(ctx, c, db)
+		})
+	}
+	return cmd
+}
+
+func newMigrateStatus(c *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show which migrations the database has", Args: command.Takes(),
+		Example: "  oauth-server migrate status --mongodb-uri mongodb://localhost\n  oauth-server migrate status -o json",
+	}
+	set := command.AddSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
+			states, err := db.Migrations(cmd.Context())
+			if err != nil {
+				return err
+			}
+			shown := make([]shownMigration, 0, len(states))
+			rows := [][]string{{"MIGRATION", "APPLIED", "WHAT IT DOES"}}
+			for _, s := range states {
+				m := shownState(s)
+				shown = append(shown, m)
+				rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
+			}
+			return c.List(shown, rows...)
+		})
+	}
+	return cmd
+}
+
+// withMigrator opens the database while do runs.
+func withMigrator(ctx context.Context, c *command.Env, s *command.Settings, do func(app.Migrator) error) (err error) {
+	cfg, err := config.LoadStore(s.Sources(c.Environ))
+	if err != nil {
+		return err
+	}
+	db, err := app.OpenMigrator(ctx, cfg.Store)
+	switch {
+	case errors.Is(err, app.ErrNoMigrations):
+		return command.Usage(err)
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return do(db)
+}
+
+func runMigrations(ctx context.Context, c *command.Env, db app.Migrator) error {
+	report, err := db.Migrate(ctx)
+	for _, lack := range report.Lacking {
+		c.Note("note: %s", lack)
+	}
+	applied := make([]string, len(report.Applied))
+	for i, m := range report.Applied {
+		applied[i] = m.String()
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.Output == command.OutputJSON:
+		return c.JSON(map[string]any{"applied": applied, "lacking": append([]string{}, report.Lacking...)})
+	case len(applied) == 0:
+		_, err = fmt.Fprintln(c.Out, "nothing to do: the database is up to date")
+	}
+	for _, name := range applied {
+		if _, failed := fmt.Fprintln(c.Out, "applied", name); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// showPlan writes the migrations that up would apply, with their database commands.
+func showPlan(ctx context.Context, c *command.Env, db app.Migrator) error {
+	states, err := db.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	plan := []shownMigration{}
+	for _, s := range states {
+		if !s.AppliedAt.IsZero() {
+			continue
+		}
+		m := shownState(s)
+		for _, command := range s.Commands {
+			m.Commands = append(m.Commands, command.String())
+		}
+		plan = append(plan, m)
+	}
+	if c.Output == command.OutputJSON {
+		return c.JSON(plan)
+	}
+	if len(plan) == 0 {
+		_, err = fmt.Fprintln(c.Out, "nothing to do: the database is up to date")
+	}
+	for _, m := range plan {
+		_, failed := fmt.Fprintf(c.Out, "# %s: %s\n", m.Name, m.About)
+		for _, command := range m.Commands {
+			if _, e := fmt.Fprintf(c.Out, "db.runCommand(%s)\n", command); e != nil {
+				failed = e
+			}
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func shownState(s migrations.State) shownMigration {
+	m := shownMigration{Name: s.String(), About: s.About}
+	if !s.AppliedAt.IsZero() {
+		m.AppliedAt = &s.AppliedAt
+	}
+	return m
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return "no"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,261 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/app"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+
+	"github.com/spf13/cobra"
+)
+
+type restoreFlags struct {
+	dataFileFlags
+	check, keep, yes, create bool
+	wait                     time.Duration
+}
+
+// NewRestore makes the restore command.
+func NewRestore(c *command.Env) *cobra.Command {
+	f := &restoreFlags{}
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Put a backup in the place of the data file of the embedded store", Args: command.Takes("FILE"),
+		Long: `Put a backup in the place of the data file of the embedded store. The backup is checked as a
+whole before anything is touched, and the former data file is kept beside the new one. If a
+server holds the data file, it stops serving, starts afresh with the new one in the same
+process, and goes back to the former one if it cannot start.
+
+What was issued before the restoration is worthless then: all users sign in again, all
+clients get new tokens, and users are asked for their consent again. With --keep-sessions that
+is as it was when the backup was made: codes and refresh tokens that were used since are good
+again, and what was revoked since is not revoked any more. In both cases clients, secrets,
+users, passwords, operators, limits and signing keys are those of the backup.`,
+		Example: `  oauth-server restore /var/backups/oauth-server.db --check
+  oauth-server restore /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db`,
+	}
+	f.add(c, cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.check, "check", false, "check the backup, show what it holds and change nothing")
+	flags.BoolVar(&f.keep, "keep-sessions", false, "leave sessions, refresh tokens, codes and consents as they are in the backup")
+	flags.BoolVar(&f.yes, "yes", false, "replace the data file without asking")
+	flags.BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
+	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for a running server to start afresh")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := command.UntilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no file with keys
+		defer cancel()
+		return f.run(ctx, args[0])
+	}
+	return cmd
+}
+
+func (f *restoreFlags) run(ctx context.Context, backup string) error {
+	sum, err := app.InspectDataFile(ctx, backup)
+	switch {
+	case errors.Is(err, app.ErrStoreHeld):
+		return fmt.Errorf("%s is open in another process, so it is no backup", backup)
+	case err != nil:
+		return fmt.Errorf("the backup cannot be used: %w", err)
+	case f.check:
+		return f.List(shown(backup, &sum), append([][]string{{"backup", backup}}, rowsOf(&sum)...)...)
+	}
+	if err := f.find(); err != nil {
+		return err
+	}
+	if isSame(backup, f.path) {
+		return command.Usagef("%s is the data file itself", backup)
+	}
+	held, err := app.HoldDataFile(f.path)
+	switch {
+	case errors.Is(err, app.ErrStoreHeld):
+		return f.throughServer(ctx, backup, &sum)
+	case errors.Is(err, app.ErrNoDataFile):
+		return fmt.Errorf("nothing was restored: %w; name the data file with --data, or move this away and restore with --create", err)
+	case err != nil:
+		return err
+	}
+	defer func() { _ = held.Release() }()
+	f.direct(nil)
+	if err := f.agree(backup, &sum, held.IsNew()); err != nil {
+		return err
+	}
+	prepared, err := f.prepare(ctx, backup)
+	if err != nil {
+		return err
+	}
+	kept, err := held.Restore(prepared)
+	if err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	return f.done(backup, kept)
+}
+
+// isSame reports whether two paths lead to the same file.
+func isSame(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// agree describes the backup and asks for confirmation. It always lists the unreadable parts.
+func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool) error {
+	if isNew && f.create || !isNew && f.yes {
+		if lost := unreadable(sum); lost != "" {
+			f.Note("not readable in the backup: %s", lost)
+		}
+		return nil
+	}
+	f.Note("%s takes the place of %s:", backup, f.path)
+	for _, row := range rowsOf(sum) {
+		f.Note("  %s: %s", row[0], row[1])
+	}
+	if isNew {
+		return f.ConfirmNew(f.store())
+	}
+	if f.keep {
+		f.Note("What was issued stays as good as the backup has it, also what was used or revoked since.")
+	} else {
+		f.Note("All users have to sign in again, and all clients get new tokens.")
+	}
+	return f.Confirm()
+}
+
+// prepare writes the file that will replace the data file. It records the restoration in the file's
+// audit trail.
+func (f *restoreFlags) prepare(ctx context.Context, backup string) (string, error) {
+	signIns := "ended"
+	if f.keep {
+		signIns = "kept"
+	}
+	r := registry.New(registry.Options{Reason: f.reason, By: clientcfg.Actor{Store: connect.Whoami()}})
+	event, err := r.RestoreEvent(map[string]string{"file": filepath.Base(backup), "sign_ins": signIns})
+	if err != nil {
+		return "", err
+	}
+	return app.PrepareRestore(ctx, backup, f.path, app.Restoration{KeepSignIns: f.keep, Event: event})
+}
+
+func (f *restoreFlags) done(backup, kept string) error {
+	return f.Answer(map[string]string{"restored": f.path, "from": backup, "former": kept}, "restored "+f.path+former(kept))
+}
+
+func former(kept string) string {
+	if kept == "" {
+		return ""
+	}
+	return "; the former data file is " + kept
+}
+
+// throughServer makes the server that holds the data file replace it, and waits until the server
+// has restarted.
+func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *app.DataFileSummary) error {
+	api, err := f.holderOfFile(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := adminlocal.Read(f.path)
+	if err != nil {
+		return err
+	}
+	if err := f.agree(backup, sum, false); err != nil {
+		return err
+	}
+	prepared, err := f.prepare(ctx, backup)
+	if err != nil {
+		return err
+	}
+	ours, err := os.Stat(prepared)
+	if err != nil {
+		return err
+	}
+	// The server may have accepted the request even without an answer. The files show that.
+	if err := api.Restore(ctx, filepath.Base(prepared), f.reason); err != nil && withdraw(prepared) {
+		return fmt.Errorf("%w (nothing was restored)", err)
+	}
+	started := f.awaitStart(ctx, api, &before)
+	withdrawn := withdraw(prepared)
+	switch now := f.nameNow(ours); {
+	case now == f.path && started:
+		return f.done(backup, f.newestKept())
+	case now == f.path:
+		return fmt.Errorf("the data file is the backup now, but the server has not started afresh within %s: look at its log", f.wait)
+	case withdrawn && started:
+		return errors.New("the server has started afresh without the backup: nothing was restored, its log says why")
+	case withdrawn && ctx.Err() != nil:
+		return errors.New("interrupted before the server had taken the backup, and it does not any more: nothing was restored")
+	case withdrawn:
+		return fmt.Errorf("the server has not taken the backup within %s, and does not any more: nothing was restored, look at its log", f.wait)
+	case strings.HasPrefix(now, f.path+".before-restore-"):
+		return errors.New("the backup was restored, but another restoration has replaced it since")
+	case now != "":
+		return fmt.Errorf("the server did not start with the backup (it is %s) and has put the former data file back: its log says why", now)
+	}
+	return errors.New("the server has dropped the backup: nothing was restored, its log says why")
+}
+
+// nameNow returns the current name of a prepared file: the data file's or a neighbour's; empty if
+// it is gone.
+func (f *restoreFlags) nameNow(prepared os.FileInfo) string {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries { // the data file sorts first among the names with its prefix
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), filepath.Base(f.path)) && os.SameFile(prepared, info) {
+			return filepath.Join(filepath.Dir(f.path), e.Name())
+		}
+	}
+	return ""
+}
+
+// withdraw removes a prepared file before a server can use it. It reports whether the file was
+// still there.
+func withdraw(prepared string) bool { return os.Remove(prepared) == nil }
+
+// awaitStart waits until a server with a new key holds the data file, and reports whether one does.
+func (f *restoreFlags) awaitStart(ctx context.Context, api *adminclient.Client, before *adminlocal.Access) bool {
+	ctx, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if now, err := adminlocal.Read(f.path); err == nil && now != *before && f.Prove(ctx, api, &now) == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+		}
+	}
+}
+
+// newestKept returns the path of the former data file: the last one, because the names contain the
+// time.
+func (f *restoreFlags) newestKept() (kept string) {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries { // In name order
+		if strings.HasPrefix(e.Name(), filepath.Base(f.path)+".before-restore-") {
+			kept = filepath.Join(filepath.Dir(f.path), e.Name())
+		}
+	}
+	return kept
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/mongo/mongotest"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// page is the body that an address answers a GET with.
+func page(t *testing.T, address string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	check.OK(t, err)
+	status, body := send(t, req)
+	check.Equal(t, "status of "+address, status, http.StatusOK)
+	return body
+}
+
+// listed is an entry of client list.
+type listed struct {
+	ClientID   string `json:"client_id"`
+	Unreadable string `json:"unreadable"`
+}
+
+// bad checks what the commands say about the client "bad".
+func bad(t *testing.T, store []string, why string) {
+	t.Helper()
+	on := func(args ...string) []string { return append(args, store...) }
+	var list []listed
+	runJSON(t, &list, "", on("client", "list")...)
+	last := list[len(list)-1]
+	if last.ClientID != "bad" || !strings.Contains(last.Unreadable, why) {
+		t.Errorf("the list ends with %+v, want bad: %s", last, why)
+	}
+	has(t, runOK(t, "", on("client", "list")...), "bad ", "unreadable")
+	for _, args := range [][]string{{"show"}, {"revoke"}, {"rotate-secret"}} {
+		has(t, runFails(t, command.ExitFailed, why, "", on("client", args[0], "bad")...), "oauth-server client delete 'bad'")
+	}
+	for _, args := range [][]string{{"client", "create", "bad"}, {"user", "create", "bad", "--password-stdin"}} {
+		runFails(t, command.ExitFailed, `there is a client "bad"`, adaPassword, on(args...)...)
+	}
+}
+
+// One client of two instances is edited by hand. The others are served, a client is registered, another
+// one revoked, and both instances may be started again.
+func TestUnreadableClientOfADatabase(t *testing.T) {
+	r := newRevocable(t)
+	var other credentials
+	runJSON(t, &other, "", r.on("client", "create", "bad")...)
+	tokens := r.signIn(r.instances[0], adaPassword)
+	_, err := mongotest.Connect(t, r.db[1]).Database(r.db[3]).Collection("clients").UpdateOne(t.Context(),
+		bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "value.redirectUris", Value: "https://not.a.list"}}}},
+		options.UpdateOne().SetBypassDocumentValidation(true))
+	check.OK(t, err)
+	bad(t, r.db, "redirectUris")
+
+	r.instances[0].stop(t)
+	r.instances[0] = launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
+	var fresh credentials
+	runJSON(t, &fresh, "", r.on("client", "create", "fresh")...)
+	runJSON(t, &credentials{}, "", r.on("client", "revoke", "legacy")...)
+	done := time.Now()
+	for i, o := range r.instances {
+		check.Eventually(t, "the revoked token is worthless", func() bool { return !r.active(o, r.legacy, tokens.Access) })
+		check.Eventually(t, "the new client is served", func() bool {
+			status, _ := postForm(t, o.clients+"/token", fresh, url.Values{"grant_type": {"client_credentials"}})
+			return status == http.StatusOK
+		})
+		if late := time.Since(done); late > promptly {
+			t.Errorf("instance %d followed after %v", i+1, late)
+		}
+	}
+	restarted := r.instances[0]
+	for address, want := range map[string]string{restarted.operators: `cannot be read: \"bad\"`, restarted.clients: "1 not served"} {
+		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
+	}
+	has(t, page(t, restarted.operators+"/metrics"), "\noauth_clients_unreadable 1\n")
+	if n := strings.Count(restarted.log.String(), "client cannot be read and is not served"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, restarted.log.String())
+	}
+	status, _ := postForm(t, restarted.clients+"/token", other, url.Values{"grant_type": {"client_credentials"}})
+	check.Equal(t, "status of its token request", status, http.StatusUnauthorized)
+
+	runJSON(t, &map[string]any{}, "", r.on("client", "delete", "bad")...)
+	check.Eventually(t, "its end is logged", func() bool {
+		return strings.Contains(restarted.log.String(), "client that could not be read was deleted")
+	})
+	check.Equal(t, "/readyz", strings.TrimSpace(page(t, restarted.clients+"/readyz")), `{"status":"ready"}`)
+}
+
+// TestClientWithoutATimeIsListed: a record written by another program may have no time of registration.
+func TestClientWithoutATimeIsListed(t *testing.T) {
+	data := storeFile(t)
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{
+		ID: "timeless", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode}, RedirectURIs: []string{"https://app.example/cb"},
+	}, clientcfg.Event{}))
+	check.OK(t, opened.Close())
+	has(t, runOK(t, "", "client", "list", "--data", data), "timeless")
+}
+
+// A file holds a client with a grant of a newer release.
+func TestUnreadableClientOfAFile(t *testing.T) {
+	data := storeFile(t)
+	var shop credentials
+	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
+	check.OK(t, opened.Close())
+	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
+	server := launchOperated(t, "serve", "--data", data)
+	askToken(t, server.clients, shop)
+	for address, want := range map[string]string{server.operators: `cannot be read: \"bad\"`, server.clients: "1 not served"} {
+		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
+	}
+	server.stop(t)
+	runJSON(t, &map[string]any{}, "", "client", "delete", "bad", "--data", data)
+}
+
+// badUser checks what the commands say about the user "bad", whose password is no text, and that they show
+// the others.
+func badUser(t *testing.T, store []string, why string) {
+	t.Helper()
+	on := func(args ...string) []string { return append(args, store...) }
+	var list []registry.User
+	runJSON(t, &list, "", on("user", "list")...)
+	if len(list) != 2 || list[1].Username != "bad" || !strings.Contains(list[1].Unreadable, why) || list[0].Username != "ada" || list[0].CreatedAt.IsZero() {
+		t.Errorf("the list: %+v", list)
+	}
+	runJSON(t, &list, "", on("user", "list", "--prefix", "bad")...)
+	check.Equal(t, "names that begin with it", len(list), 1)
+	stdout, stderr, status := run(t, "", on("user", "list")...)
+	if status != command.ExitOK || !strings.Contains(stdout, "bad       unreadable") || !strings.Contains(stderr, why) {
+		t.Errorf("the list: status %d\n%s%s", status, stdout, stderr)
+	}
+	has(t, runFails(t, command.ExitFailed, why, "", on("user", "revoke", "bad")...), "oauth-server user delete 'bad'")
+	for args, says := range map[string]string{
+		"client create bad": `there is a user "bad"`, "user create BAD --password-stdin": `there is a user "bad" already`,
+	} {
+		runFails(t, command.ExitFailed, says, adaPassword, on(strings.Fields(args)...)...)
+	}
+	runJSON(t, &map[string]any{}, "", on("user", "delete", "bad")...)
+	runJSON(t, &list, "", on("user", "list")...)
+	check.Equal(t, "users left", len(list), 1)
+}
+
+func TestUnreadableUserOfADatabase(t *testing.T) {
+	db, _ := databaseWithShop(t)
+	runJSON(t, &registry.User{}, adaPassword, append([]string{"user", "create", "ada", "--password-stdin"}, db...)...)
+	_, err := mongotest.Connect(t, db[1]).Database(db[3]).Collection("users").InsertOne(t.Context(),
+		bson.D{{Key: "_id", Value: "bad"}, {Key: "value", Value: bson.D{{Key: "passwordHash", Value: 7}}}, {Key: "version", Value: 1}, {Key: "nonce", Value: 1}, {Key: "changed", Value: time.Now()}})
+	check.OK(t, err)
+	badUser(t, db, `member "passwordHash": not the expected JSON`)
+}
+
+func TestUnreadableUserOfAFile(t *testing.T) {
+	data := storeFile(t)
+	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	check.OK(t, opened.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
+	check.OK(t, opened.Close())
+	file, err := os.ReadFile(data)
+	check.OK(t, err)
+	check.OK(t, os.WriteFile(data, bytes.ReplaceAll(file, []byte(`"to be spoilt"`), []byte(`7             `)), 0o600))
+	badUser(t, []string{"--data", data}, `member "passwordHash": not the expected JSON`)
+}
+
+// TestRecordsThatCannotBeRead: the command finds those of every table, and deletes them, and no others.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	file, db := storeFile(t), database(t)
+	_, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...)
+	check.Equal(t, stderr, status, command.ExitOK)
+	for _, where := range []struct {
+		cfg   config.Store
+		flags []string
+	}{
+		{config.Store{Embedded: &config.Embedded{Path: file}}, []string{"--data", file}},
+		{config.Store{MongoDB: &config.MongoDB{URI: db[1], Database: db[3]}}, db},
+	} {
+		on := func(args ...string) []string { return append(append([]string{"records"}, args...), where.flags...) }
+		runJSON(t, &credentials{}, "", append([]string{"client", "create", "shop"}, where.flags...)...)
+		opened, err := app.OpenStore(t.Context(), where.cfg)
+		check.OK(t, err)
+		var want []string
+		for _, table := range []string{"agreements", "bans", "grants", "keys", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
+			_, err := opened.Put(t.Context(), store.Table{Name: table}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
+			check.OK(t, err)
+			want = append(want, table+"/ada shop")
+		}
+		check.OK(t, opened.Close())
+		list := func() (names []string) {
+			var found []struct{ Record, Error string }
+			runJSON(t, &found, "", on()...)
+			for _, r := range found {
+				names = append(names, r.Record)
+			}
+			return names
+		}
+		check.Equal(t, "found", list(), want)
+		runFails(t, command.ExitFailed, "", "", on("clients/shop", "--delete", "--yes")...)
+		runFails(t, command.ExitFailed, "", "", on("keys/ada shop", "--delete")...)
+		runOK(t, "", on("keys/ada shop", "--delete", "--yes")...)
+		check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
+		runFails(t, command.ExitUsage, "", "", on("--delete", "--yes")...)
+		runOK(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
+		check.Equal(t, "left", list(), nil)
+		launchOperated(t, append([]string{"serve"}, where.flags...)...).stop(t)
+	}
+}
