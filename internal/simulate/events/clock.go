@@ -26,18 +26,18 @@ const disorder = 5 * 60
 // time reads a time, see [parseTime].
 func (c *clock) time(b []byte) (time.Time, bool) {
 	c.missing = false
-	sec, nanos, local, ok := parseStamp(b)
+	at, local, ok := parseStamp(string(b))
 	if !ok {
 		return time.Time{}, false
 	}
-	early, late := sec, sec
+	early, late := at.Unix(), at.Unix()
 	if local {
-		if early, late, ok = c.instants(sec); !ok {
+		if early, late, ok = c.instants(early); !ok {
 			c.missing = true
 			return time.Time{}, false
 		}
 	}
-	t := time.Unix(c.choose(early, late), int64(nanos)).UTC()
+	t := time.Unix(c.choose(early, late), int64(at.Nanosecond())).UTC()
 	return t, t.Year() >= firstYear && t.Year() <= lastYear
 }
 

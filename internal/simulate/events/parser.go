@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"oauth-server/internal/simulate/traffic"
 )
@@ -255,23 +256,22 @@ func (w *wanted) matches(text []byte) bool {
 }
 
 // failed reports whether a request with that status failed for another reason than a limit. Such a
-// status is an HTTP status of 400 or higher except 429, with or without its reason, or a word that
-// does not mean success.
+// status is an HTTP status of 400 or higher except 429, with or without its reason, a class such as
+// 4xx, or a word that does not mean success.
 func failed(status []byte) bool {
 	if len(status) == 0 || string(status) == "SUCCESS" { // the most frequent ones
 		return false
 	}
-	n, ok := digits(status)
-	text := ""
-	if !ok {
-		text = strings.Trim(string(status), " \"'+")
-		code := text
-		if strings.HasPrefix(text, "HTTP/") {
-			_, code, _ = strings.Cut(text, " ")
-		}
-		n, ok = statusCode(code)
+	text := strings.Trim(string(status), " \"'+")
+	if rest, isLine := strings.CutPrefix(text, "HTTP/"); isLine {
+		_, text, _ = strings.Cut(rest, " ")
 	}
-	if ok {
+	rest := strings.TrimLeft(text, "0123456789")
+	n, err := strconv.Atoi(text[:len(text)-len(rest)])
+	switch {
+	case err == nil && strings.EqualFold(rest, "xx"):
+		return n >= 4
+	case err == nil && (rest == "" || !unicode.IsLetter(rune(rest[0]))):
 		return n >= 400 && n != 429 || n > 0 && n < 100
 	}
 	switch strings.ToLower(text) {
@@ -279,18 +279,4 @@ func failed(status []byte) bool {
 		return false
 	}
 	return true
-}
-
-// statusCode reads a number, which text may follow as in 200 OK and 200-OK, or a class of numbers,
-// such as 2xx.
-func statusCode(text string) (n int, ok bool) {
-	if len(text) == 3 && strings.EqualFold(text[1:], "xx") {
-		n, ok = digits([]byte(text[:1]))
-		return n * 100, ok
-	}
-	code, _, _ := strings.Cut(text, " ")
-	if n, ok = whole([]byte(code)); ok || len(code) < 4 || !strings.ContainsAny(code[3:4], "-:;,./_(") {
-		return n, ok
-	}
-	return digits([]byte(code[:3]))
 }

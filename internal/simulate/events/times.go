@@ -1,8 +1,6 @@
 package events
 
 import (
-	"bytes"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,156 +17,69 @@ func parseTime(b []byte, zone *time.Location) (t time.Time, ok bool) {
 	return (&clock{zone: zone}).time(b)
 }
 
-// parseStamp reads a time as seconds since 1970 and nanoseconds. It returns the seconds of a local
-// time as if it were UTC.
-func parseStamp(b []byte) (sec int64, nanos int, local, ok bool) {
-	b = bytes.TrimSpace(b)
+// parseStamp reads a time. It returns a local time as if it were UTC.
+func parseStamp(text string) (at time.Time, local, ok bool) {
+	text = strings.TrimSpace(text)
 	switch {
-	case len(b) >= 19 && b[4] == '-':
-		return parseDateTime(b)
-	case len(b) >= 20 && b[2] == '/':
-		return parseCommonTime(b)
+	case len(text) >= 20 && text[4] == '-' && text[10] == 'T' && text[len(text)-1] == 'Z': // the most frequent form
+		at, err := time.Parse(time.RFC3339, text)
+		return at, false, err == nil
+	case len(text) >= 19 && text[4] == '-' && text[10]|' ' == 't':
+		return parseDate("2006-01-02"+text[10:11]+"15:04:05", text)
+	case len(text) >= 19 && text[4] == '-':
+		return parseDate("2006-01-02 15:04:05", text)
+	case len(text) >= 20 && text[2] == '/':
+		return parseDate("02/Jan/2006:15:04:05", text)
 	}
-	sec, nanos, ok = parseEpoch(b)
-	return sec, nanos, false, ok
+	at, ok = parseEpoch(text)
+	return at, false, ok
 }
 
-// parseDateTime reads 2006-01-02T15:04:05 with or without a fraction and a zone.
-func parseDateTime(b []byte) (at int64, nanos int, local, ok bool) {
-	year, ok1 := digits(b[0:4])
-	month, ok2 := digits(b[5:7])
-	day, ok3 := digits(b[8:10])
-	sec, ok4 := timeOfDay(b[11:19])
-	if !ok1 || !ok2 || !ok3 || !ok4 || b[7] != '-' || b[10] != 'T' && b[10] != ' ' && b[10] != 't' {
-		return 0, 0, false, false
+// zones are the layouts of a zone, by length.
+var zones = map[int]string{3: "-07", 5: "-0700", 6: "-07:00"}
+
+// parseDate reads a date and a time of day, which a fraction and a zone can follow. A zone is such
+// as Z, UTC, +01, +0100 or +01:00.
+func parseDate(layout, text string) (at time.Time, local, ok bool) {
+	end := len(layout)
+	for end < len(text) && strings.IndexByte(".,0123456789", text[end]) >= 0 {
+		end++
 	}
-	return assemble(year, month, day, sec, b[19:])
-}
-
-// parseCommonTime reads 02/Jan/2006:15:04:05 -0700, with or without a fraction.
-func parseCommonTime(b []byte) (at int64, nanos int, local, ok bool) {
-	day, ok1 := digits(b[0:2])
-	month, ok2 := monthOf(b[3:6])
-	year, ok3 := digits(b[7:11])
-	sec, ok4 := timeOfDay(b[12:20])
-	if !ok1 || !ok2 || !ok3 || !ok4 || b[6] != '/' || b[11] != ':' {
-		return 0, 0, false, false
-	}
-	return assemble(year, month, day, sec, b[20:])
-}
-
-// assemble returns the time of its parts. rest is the text after the time of day: the fraction and
-// the zone.
-func assemble(year, month, day, sec int, rest []byte) (at int64, nanos int, local, ok bool) {
-	nanos, rest = fraction(rest)
-	offset, has, ok := zoneOf(bytes.TrimSpace(rest))
-	midnight := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-	exists := midnight.Day() == day && month >= 1 && month <= 12
-	return midnight.Unix() + int64(sec-offset), nanos, !has, ok && exists
-}
-
-// zoneOf reads a zone and returns its offset in seconds: nothing, Z, UTC, +01, +0100 or +01:00.
-func zoneOf(b []byte) (offset int, has, ok bool) {
+	zone := strings.TrimSpace(text[end:])
+	at, err := time.Parse(layout, text[:end])
 	switch {
-	case len(b) == 0:
-		return 0, false, true
-	case string(b) == "Z" || string(b) == "z" || string(b) == "UTC" || string(b) == "GMT":
-		return 0, true, true
-	case len(b) < 3 || b[0] != '+' && b[0] != '-':
-		return 0, false, false
+	case err != nil || zone == "":
+		return at, true, err == nil
+	case zone == "Z" || zone == "z" || zone == "UTC" || zone == "GMT":
+		return at, false, true
 	}
-	hours, ok := digits(b[1:3])
-	minutes, rest := 0, b[3:]
-	if len(rest) > 0 && rest[0] == ':' {
-		rest = rest[1:]
-	}
-	if ok && len(b) > 3 {
-		minutes, ok = digits(rest)
-		ok = ok && len(rest) == 2
-	}
-	if !ok || hours > 18 || minutes > 59 {
-		return 0, false, false
-	}
-	if offset = hours*3600 + minutes*60; b[0] == '-' {
-		offset = -offset
-	}
-	return offset, true, true
-}
-
-// fraction reads the fraction of a second, if there is one, and returns the text after it.
-func fraction(b []byte) (nanos int, rest []byte) {
-	if len(b) < 2 || b[0] != '.' && b[0] != ',' {
-		return 0, b
-	}
-	scale, i := 100_000_000, 1
-	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
-		nanos += int(b[i]-'0') * scale
-		scale /= 10
-	}
-	return nanos, b[i:]
-}
-
-// timeOfDay reads 15:04:05 as seconds. It returns a leap second as the second before it.
-func timeOfDay(b []byte) (sec int, ok bool) {
-	h, ok1 := digits(b[0:2])
-	m, ok2 := digits(b[3:5])
-	s, ok3 := digits(b[6:8])
-	ok = ok1 && ok2 && ok3 && b[2] == ':' && b[5] == ':' && h < 24 && m < 60 && s <= 60
-	return h*3600 + m*60 + min(s, 59), ok
+	of, err := time.Parse(zones[len(zone)], zone)
+	_, offset := of.Zone()
+	return at.Add(-time.Duration(offset) * time.Second), false, err == nil
 }
 
 // parseEpoch reads a number of seconds, milliseconds, microseconds or nanoseconds since 1970. The
-// size of the number shows the unit.
-func parseEpoch(b []byte) (sec int64, nanos int, ok bool) {
-	whole, frac := b, []byte(nil)
-	if i := bytes.IndexByte(b, '.'); i >= 0 {
-		whole, frac = b[:i], b[i:]
-	}
-	if bytes.ContainsAny(b, "eE") {
-		return parseExponent(b)
-	}
-	if len(whole) == 0 || len(whole) > 18 && whole[0] > '8' || len(whole) > 19 {
-		return 0, 0, false
-	}
-	n := int64(0)
-	for _, c := range whole {
-		if c < '0' || c > '9' {
-			return 0, 0, false
+// size of the number shows the unit. With an exponent the precision is that of a float.
+func parseEpoch(text string) (at time.Time, ok bool) {
+	if strings.ContainsAny(text, "eE") {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f >= 1<<63 {
+			return at, false
 		}
-		n = n*10 + int64(c-'0')
+		text = strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	nanos, rest := fraction(frac)
-	sec, rem := sinceEpoch(n)
-	if n >= 1e11 {
-		nanos = rem
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	nanos, bad := strconv.ParseUint((fraction + "000000000")[:9], 10, 32)
+	if err != nil || bad != nil || n < 1e11 {
+		return time.Unix(n, int64(nanos)), err == nil && bad == nil && n >= 0 //nolint:gosec // G115: below a second
 	}
-	return sec, nanos, len(rest) == 0
-}
-
-// parseExponent reads such a number with an exponent, to the precision of a float.
-func parseExponent(b []byte) (sec int64, nanos int, ok bool) {
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err != nil || !(f >= 0 && f < 1<<63) || bytes.ContainsAny(b, "xX_") {
-		return 0, 0, false
+	unit := time.Second
+	for most := int64(1e11); n >= most && unit > 1; most *= 1e3 {
+		unit /= 1e3
 	}
-	whole, frac := math.Modf(f)
-	if sec, nanos = sinceEpoch(int64(whole)); whole < 1e11 {
-		nanos = int(frac * 1e9)
-	}
-	return sec, nanos, true
-}
-
-// sinceEpoch splits a number since 1970. Its size shows the unit.
-func sinceEpoch(n int64) (sec int64, nanos int) {
-	switch {
-	case n < 1e11:
-		return n, 0
-	case n < 1e14:
-		return n / 1e3, int(n%1e3) * 1e6
-	case n < 1e17:
-		return n / 1e6, int(n%1e6) * 1e3
-	}
-	return n / 1e9, int(n % 1e9)
+	perSecond := int64(time.Second / unit)
+	return time.Unix(n/perSecond, n%perSecond*int64(unit)), true
 }
 
 func digits(b []byte) (n int, ok bool) {
@@ -179,25 +90,4 @@ func digits(b []byte) (n int, ok bool) {
 		n = n*10 + int(c-'0')
 	}
 	return n, len(b) > 0 && len(b) < 19
-}
-
-// whole reads a whole number, also in the notation of programs with floats only: 200.0, 200,0 or
-// 2e2.
-func whole(b []byte) (n int, ok bool) {
-	if n, ok = digits(b); ok {
-		return n, true
-	}
-	if len(b) == 0 || b[0] < '0' || b[0] > '9' || bytes.ContainsAny(b, "xX_") {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(strings.Replace(string(b), ",", ".", 1), 64)
-	if err != nil || f != math.Trunc(f) || f >= 1<<53 {
-		return 0, false
-	}
-	return int(f), true
-}
-
-func monthOf(b []byte) (month int, ok bool) {
-	i := strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", string(b))
-	return i/3 + 1, i >= 0 && i%3 == 0
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"hash/maphash"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -67,8 +68,8 @@ func (v value) number(buf *[]byte) []byte {
 	if !bytes.ContainsAny(v.raw, ".eE") {
 		return v.raw
 	}
-	n, ok := whole(v.raw)
-	if !ok {
+	n, err := strconv.ParseFloat(string(v.raw), 64)
+	if err != nil || n != math.Trunc(n) || math.Abs(n) >= 1<<53 {
 		return v.raw
 	}
 	*buf = strconv.AppendInt((*buf)[:0], int64(n), 10)
