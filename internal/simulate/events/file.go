@@ -52,8 +52,7 @@ const (
 // shared is the state that the files of one reader share.
 type shared struct {
 	Options
-	strings *stringTable
-	depth   int
+	depth int
 }
 
 // open opens a log and detects its format. It counts lines in t and bytes in n.

@@ -111,10 +111,10 @@ func (n *node) find(key []byte) *node {
 // scanner extracts fields from JSON objects. It checks skipped parts only as far as needed to find
 // their end. If a member occurs twice it takes the last one, but null counts as an absent member.
 type scanner struct {
+	decoder
 	values []value  // by slot; the one of slot 0 is always absent
 	ranks  []int    // by slot: rank of the place of the value
 	sub    *scanner // for selectors
-	buf    []byte
 }
 
 func newScanner(slots int) scanner {
@@ -124,6 +124,7 @@ func newScanner(slots int) scanner {
 func (s *scanner) clear() {
 	clear(s.values)
 	clear(s.ranks)
+	s.buf = s.buf[:0]
 }
 
 // set fills the slot of a node. An empty text replaces nothing.
@@ -174,7 +175,7 @@ func (s *scanner) object(b []byte, i int, n *node) int {
 		}
 		key := b[i+1 : end]
 		if esc {
-			key = value{escaped, b[i : end+1]}.bytes(&s.buf)
+			key = s.unescape(b[i : end+1])
 		}
 		if i = space(b, end+1); i == len(b) || b[i] != ':' {
 			return -1
@@ -198,7 +199,7 @@ func (s *scanner) value(b []byte, i int, n *node) int {
 		}
 		v := value{plain, b[i+1 : end]}
 		if esc {
-			v = value{escaped, b[i : end+1]}
+			v.raw = s.unescape(b[i : end+1])
 		}
 		s.set(n, v)
 		return end + 1
@@ -224,16 +225,15 @@ func (s *scanner) literal(b []byte, i int, n *node) int {
 	for end < len(b) && (b[end] >= '0' && b[end] <= '9' || b[end] >= 'a' && b[end] <= 'z' || b[end] == '-' || b[end] == '+' || b[end] == '.' || b[end] == 'E') {
 		end++
 	}
-	k := number
-	switch raw := string(b[i:end]); {
-	case raw == "null":
-		return end
-	case raw == "true" || raw == "false":
-		k = truth
-	case raw == "" || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9'):
+	switch raw := b[i:end]; {
+	case string(raw) == "null":
+	case string(raw) == "true" || string(raw) == "false":
+		s.set(n, value{literal, raw})
+	case len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9'):
 		return -1
+	case n != nil:
+		s.set(n, value{literal, integer(raw)})
 	}
-	s.set(n, value{k, b[i:end]})
 	return end
 }
 
@@ -270,7 +270,7 @@ func (s *scanner) element(b []byte, i, at int, n *node) (end int) {
 				return -1
 			}
 		}
-		if e.index == at || read != "" && read == e.key && s.sub.values[1].is(e.is) != e.not {
+		if e.index == at || read != "" && read == e.key && (string(s.sub.values[1].text()) == e.is) != e.not {
 			end = s.value(b, i, e.node)
 		}
 	}

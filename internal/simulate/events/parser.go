@@ -34,12 +34,10 @@ var keyNames = [keyCount]string{"client", "time", "user", "grant", "status", "so
 // parser reads the token requests of a log, one line at a time.
 type parser struct {
 	scanner
-	root    *node
-	strings *stringTable
-	clock   *clock
-	buf     []byte
-	decode  func(line []byte) *problem // fills in the values
-	table   *table                     // nil: the log is not a table
+	root   *node
+	clock  *clock
+	decode func(line []byte) *problem // fills in the values
+	table  *table                     // nil: the log is not a table
 
 	slot    [keyCount]int // 0: the log does not have the field
 	entries map[string]entry
@@ -79,7 +77,7 @@ type wanted struct {
 
 // newParser returns the parser of a format. head is the beginning of the log.
 func newParser(f Format, c *shared, head []byte) (*parser, error) {
-	p := &parser{strings: c.strings}
+	p := &parser{}
 	switch f {
 	case JSON:
 		return p, p.mapJSON(&c.Mapping)
@@ -152,7 +150,7 @@ func (p *parser) request(r *traffic.Request) *problem {
 	}
 	r.Failed, r.Unknown = all.failed || kind.failed || failed(p.text(keyStatus)), all.unknown
 	r.Scope = strings.ReplaceAll(p.string(keyScope), ", ", " ")
-	r.Source = p.strings.addr(p.text(keySource))
+	r.Source = parseAddr(p.string(keySource))
 	r.Lifetime = p.lifetime(r.At)
 	switch {
 	case p.noUser != nil && !r.Failed && !r.Unknown && r.User == "" && r.Grant != "" && r.Grant != clientCredentials:
@@ -168,11 +166,11 @@ func (p *parser) request(r *traffic.Request) *problem {
 // clientCredentials is the grant without a user.
 const clientCredentials = "client_credentials"
 
-// text returns the text of a field. It is valid until the next call.
-func (p *parser) text(key int) []byte { return p.values[p.slot[key]].bytes(&p.buf) }
+// text returns the text of a field. It is valid until the next line.
+func (p *parser) text(key int) []byte { return p.values[p.slot[key]].text() }
 
 // string returns the text of a field; "" if the field is absent.
-func (p *parser) string(key int) string { return p.strings.of(p.text(key)) }
+func (p *parser) string(key int) string { return string(p.text(key)) }
 
 func (p *parser) has(key int) bool { return p.values[p.slot[key]].present() }
 
@@ -231,12 +229,8 @@ func seconds(text []byte) time.Duration {
 // meets reports whether the values meet all conditions.
 func (p *parser) meets(all []wanted) bool {
 	for i := range all {
-		w, v := &all[i], &p.values[all[i].slot]
-		text := v.raw
-		if v.kind > plain {
-			text = v.bytes(&p.buf)
-		}
-		if w.matches(text) == w.not {
+		w := &all[i]
+		if w.matches(p.values[w.slot].text()) == w.not {
 			return false
 		}
 	}

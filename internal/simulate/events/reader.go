@@ -45,7 +45,7 @@ func Open(names []string, o Options) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{shared: &shared{
-		Options: o, strings: &stringTable{}, depth: min(max(heldInAll/len(names), shallow), deepest),
+		Options: o, depth: min(max(heldInAll/len(names), shallow), deepest),
 	}}
 	for _, name := range names {
 		if err := r.add(name, len(names) == 1); err != nil {

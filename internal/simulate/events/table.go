@@ -90,13 +90,12 @@ func listed(names []string) string {
 
 // names splits the header.
 func (t *table) names(line []byte) (out []string) {
-	var buf []byte
 	for rest := line; ; {
-		v, end := cell(rest, t.separator)
+		text, end := cell(rest, t.separator)
 		if end < 0 {
 			return out
 		}
-		out = append(out, strings.TrimSpace(string(v.bytes(&buf))))
+		out = append(out, strings.TrimSpace(string(text)))
 		if end == len(rest) {
 			return out
 		}
@@ -114,12 +113,12 @@ func (p *parser) decodeCells(line []byte) *problem {
 	p.clear()
 	columns := 0
 	for rest := line; columns < len(t.slots); {
-		v, end := cell(rest, t.separator)
+		text, end := cell(rest, t.separator)
 		if end < 0 {
 			return errOpen
 		}
 		if slot := t.slots[columns]; slot > 0 {
-			p.values[slot] = v
+			p.values[slot] = value{plain, text}
 		}
 		if columns++; end == len(rest) {
 			break
@@ -159,12 +158,12 @@ func (t *table) recordEnd(b []byte) int {
 }
 
 // cell reads a cell and returns where it ends: at a separator, a line break, or the end of b.
-func cell(b []byte, separator byte) (v value, end int) {
+func cell(b []byte, separator byte) (text []byte, end int) {
 	if n := beforeQuote(b); n > 0 {
-		if v, end = cell(b[n:], separator); end >= 0 {
-			return v, n + end
+		if text, end = cell(b[n:], separator); end >= 0 {
+			return text, n + end
 		}
-		return v, end
+		return text, end
 	}
 	if len(b) == 0 || b[0] != '"' {
 		if end = bytes.IndexByte(b, separator); end < 0 {
@@ -173,27 +172,31 @@ func cell(b []byte, separator byte) (v value, end int) {
 		if line := bytes.IndexByte(b[:end], '\n'); line >= 0 {
 			end = line
 		}
-		return value{plain, b[:end]}, end
+		return b[:end], end
 	}
-	kind := plain
+	doubled := false
 	for end = 1; ; end++ {
 		quote := bytes.IndexByte(b[end:], '"')
 		if quote < 0 {
-			return v, endless
+			return nil, endless
 		}
 		end += quote
-		v, after := value{kind, b[1:end]}, b[end+1:]
-		switch {
-		case len(after) == 0 || after[0] == separator || after[0] == '\n':
-			return v, end + 1
-		case after[0] == '\r' && (len(after) == 1 || after[1] == '\n'):
-			return v, end + 2
-		case after[0] != '"':
-			return v, broken
+		if after := b[end+1:]; len(after) == 0 || after[0] != '"' {
+			break
 		}
-		kind = doubled
+		doubled = true
 		end++
 	}
+	if text = b[1:end]; doubled {
+		text = bytes.ReplaceAll(text, []byte(`""`), []byte(`"`))
+	}
+	switch after := b[end+1:]; {
+	case len(after) == 0 || after[0] == separator || after[0] == '\n':
+		return text, end + 1
+	case after[0] == '\r' && (len(after) == 1 || after[1] == '\n'):
+		return text, end + 2
+	}
+	return nil, broken
 }
 
 // beforeQuote returns how many spaces precede the opening quote of a cell; 0 if the cell does not

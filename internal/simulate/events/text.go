@@ -21,7 +21,7 @@ func (p *parser) decodeOurs(line []byte) *problem {
 		}
 	}
 	p.clear()
-	if !p.pairs(line[at:], quoted) || !p.has(keyKind) {
+	if !p.pairs(line[at:], spaces) || !p.has(keyKind) {
 		return notOurs
 	}
 	return nil
@@ -29,11 +29,9 @@ func (p *parser) decodeOurs(line []byte) *problem {
 
 // pairs fills in the values from pairs KEY=VALUE. They are separated by spaces, in Keycloak's log
 // also by commas. Values can be in quotes, with the escapes of this server or of Keycloak.
-func (p *parser) pairs(b []byte, escapes kind) bool {
+func (p *parser) pairs(b, separator []byte) bool {
 	for {
-		for len(b) > 0 && (b[0] == ' ' || b[0] == ',') {
-			b = b[1:]
-		}
+		b = bytes.TrimLeft(b, " ,")
 		if len(b) == 0 {
 			return true
 		}
@@ -41,42 +39,40 @@ func (p *parser) pairs(b []byte, escapes kind) bool {
 		if eq <= 0 {
 			return false
 		}
-		n := p.root.find(b[:eq])
-		v, end := pair(b[eq+1:], escapes)
+		text, end := p.pair(b[eq+1:], separator)
 		if end < 0 {
 			return false
 		}
-		p.set(n, v)
+		p.set(p.root.find(b[:eq]), value{plain, text})
 		b = b[eq+1+end:]
 	}
 }
 
 // pair reads a value and returns where it ends, or -1 if it has no end.
-func pair(b []byte, escapes kind) (v value, end int) {
+func (p *parser) pair(b, separator []byte) (value []byte, end int) {
+	isKeycloak := len(separator) > 1
 	switch {
 	case len(b) > 0 && b[0] == '"':
 		end, esc := text(b, 1)
-		if end < 0 {
-			return v, -1
+		switch {
+		case end < 0:
+			return nil, -1
+		case !esc:
+			return b[1:end], end + 1
+		case isKeycloak:
+			return bytes.ReplaceAll(b[1:end], []byte(`\"`), []byte(`"`)), end + 1
 		}
-		if !esc {
-			escapes = plain
-		}
-		return value{escapes, b[1:end]}, end + 1
-	case len(b) > 0 && b[0] == '\'' && escapes == slashed:
+		return p.unquote(b[1:end]), end + 1
+	case len(b) > 0 && b[0] == '\'' && isKeycloak:
 		if end = bytes.IndexByte(b[1:], '\''); end < 0 {
-			return v, -1
+			return nil, -1
 		}
-		return value{plain, b[1 : end+1]}, end + 2
-	}
-	separator := spaces
-	if escapes == slashed {
-		separator = commas
+		return b[1 : end+1], end + 2
 	}
 	if end = bytes.Index(b, separator); end < 0 {
 		end = len(b)
 	}
-	return value{plain, b[:end]}, end
+	return b[:end], end
 }
 
 var (
@@ -136,7 +132,7 @@ func isType(b []byte) bool {
 // field returns a field of Keycloak that is not of a request.
 func (p *parser) field(name string) []byte {
 	if n := p.root.find([]byte(name)); n != nil {
-		return p.values[n.slot].bytes(&p.buf)
+		return p.values[n.slot].text()
 	}
 	return nil
 }
@@ -147,7 +143,7 @@ func (p *parser) decodeMessage() *problem {
 		return nil
 	}
 	logger := string(p.field("loggerName"))
-	message := bytes.Clone(p.field("message"))
+	message := p.field("message")
 	switch {
 	case len(message) == 0:
 		return notKeycloak
@@ -167,12 +163,13 @@ func (p *parser) decodeEvent(b []byte, logged value) *problem {
 	if at < 0 {
 		return skip
 	}
-	p.clear()
-	if !p.pairs(b[at:], slashed) || !isType(p.text(keyKind)) {
+	clear(p.values) // but not what they were decoded into, where b may be
+	clear(p.ranks)
+	if !p.pairs(b[at:], commas) || !isType(p.text(keyKind)) {
 		return errKeycloakPairs
 	}
 	for i, v := range p.values {
-		if v.is("null") {
+		if string(v.raw) == "null" {
 			p.values[i] = value{}
 		}
 	}

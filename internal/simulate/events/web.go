@@ -215,8 +215,8 @@ func (p *parser) mapWeb(m *Mapping, f Format) error {
 		}
 		p.clear()
 		for part, slot := range slots {
-			if raw := l.parts[part]; slot > 0 && string(raw) != "-" {
-				p.values[slot] = value{quoted, raw}
+			if raw := l.parts[part]; slot > 0 && raw != nil && string(raw) != "-" {
+				p.values[slot] = value{plain, p.unquote(raw)}
 			}
 		}
 		for name, slot := range parameters {

@@ -9,10 +9,8 @@ import (
 // wrapper extracts a program's own line from the wrapping of log collectors.
 type wrapper struct {
 	scanner
-	root    *node
-	inner   [2][]byte // used alternately, since one can be inside the other
-	stamp   []byte    // when the line was collected, for lines without a time; empty: unknown
-	decoded []byte
+	root  *node
+	stamp []byte // when the line was collected, for lines without a time; empty: unknown
 }
 
 // wrappedIn are the members with the wrapped line, as text or as an object: of Docker, Fluent Bit
@@ -60,32 +58,31 @@ func (w *wrapper) unwrap(line []byte) (inner []byte, ok bool) {
 	if from < 0 {
 		return nil, false
 	}
+	w.buf = make([]byte, 0, len(line)) // a new one: the line may be in the old one
 	w.clear()
 	if w.value(line, from, w.root) != len(line) {
 		return nil, false
 	}
-	inner, ok = w.pick(w.values[1:stampSlot])
+	inner, ok = pick(w.values[1:stampSlot])
 	if at := w.values[stampSlot]; ok && at.present() {
-		w.stamp = append(w.stamp[:0], at.bytes(&w.decoded)...)
+		w.stamp = append(w.stamp[:0], at.text()...)
 	}
 	return inner, ok
 }
 
 // pick returns the first of the values that is text. Without text it returns the first object, or
 // text as bytes.
-func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
-	w.inner[0], w.inner[1] = w.inner[1], w.inner[0]
+func pick(values []value) (inner []byte, ok bool) {
 	for _, v := range values {
 		switch {
-		case v.kind == plain || v.kind == escaped:
-			text := v.bytes(&w.inner[0])
-			if text = bytes.TrimRight(text, "\r\n"); len(text) > 0 {
+		case v.kind == plain:
+			if text := bytes.TrimRight(v.raw, "\r\n"); len(text) > 0 {
 				return text, true
 			}
 			ok = true // without other text, the line is blank
 		case v.kind == composite && v.raw[0] == '[':
-			if w.inner[0] = bytesOf(w.inner[0][:0], v.raw); len(w.inner[0]) > 0 {
-				return w.inner[0], true
+			if text := bytesOf(v.raw); len(text) > 0 {
+				return text, true
 			}
 		}
 	}
@@ -96,18 +93,16 @@ func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
 }
 
 // bytesOf decodes an array of bytes. journald writes data that it does not treat as text in this
-// form. The result is empty if the array has other values.
-func bytesOf(to, array []byte) []byte {
-	for b := array[1 : len(array)-1]; len(b) > 0; {
-		var one []byte
-		one, b, _ = bytes.Cut(b, []byte{','})
+// form. The result is nil if the array has other values.
+func bytesOf(array []byte) (text []byte) {
+	for one := range bytes.SplitSeq(array[1:len(array)-1], []byte{','}) {
 		n, err := strconv.ParseUint(string(bytes.TrimSpace(one)), 10, 8)
 		if err != nil {
-			return to[:0]
+			return nil
 		}
-		to = append(to, byte(n))
+		text = append(text, byte(n))
 	}
-	return bytes.TrimRight(to, "\r\n")
+	return bytes.TrimRight(text, "\r\n")
 }
 
 // dockerPiece is the maximum part of a line in one line of Docker. A longer line is split into
@@ -136,7 +131,7 @@ func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool)
 			w.stamp = w.stamp[:0]
 			break
 		}
-		return inner, streamOf(name), len(inner) >= dockerPiece && !bytes.HasSuffix(w.values[1].raw, []byte(`\n"`))
+		return inner, streamOf(name), len(inner) >= dockerPiece && !bytes.HasSuffix(w.values[1].raw, []byte{'\n'})
 	case bytes.HasPrefix(line, []byte(`["`)):
 		if inner, ok := w.unwrap(line); ok {
 			return inner, noStream, false
