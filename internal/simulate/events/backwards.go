@@ -1,6 +1,9 @@
 package events
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // first fills for the first time. The error is a *[LineError] if strict is set, or the error of
 // backwards.
@@ -30,12 +33,12 @@ func (f *file) newestFirst() bool {
 // sort: all others would be lost.
 func (f *file) backwards() error {
 	how := "tac FILE"
-	switch member := f.in.doc.member; {
-	case member == "data.result" || member == "streams" || member == "values":
+	switch d := f.in.doc; {
+	case d != nil && d.pairs:
 		how = "jq -sc '[.. | objects | .values // empty | .[]] | sort[]' FILE"
-	case member != "":
-		how = "jq -sc 'map(." + member + "[]) | reverse[]' FILE"
-	case f.in.doc.on:
+	case d != nil && len(d.members) > 0:
+		how = "jq -sc 'map(." + strings.Join(d.members, ".") + "[]) | reverse[]' FILE"
+	case d != nil:
 		how = "jq -sc 'flatten(1) | reverse[]' FILE"
 	case f.format == CSV:
 		how = "(head -n 1 FILE; tail -n +2 FILE | tac)"

@@ -13,9 +13,9 @@ import (
 const detectLines = 200
 
 // detect returns the format of a log from its beginning, or "" if it is not recognised.
-func detect(head []byte, isDocument bool, m *Mapping) Format {
+func detect(head []byte, m *Mapping) Format {
 	in := newInput(bytes.NewReader(head))
-	in.doc.on = isDocument
+	in.doc = documentOf(in)
 	known, first := newDetector(), []byte(nil)
 	for range detectLines {
 		line, _, p, ok := in.next()

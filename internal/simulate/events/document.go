@@ -2,68 +2,85 @@ package events
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"math"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // document splits a stream of JSON values that are not on one line each: the responses of APIs,
 // which are arrays, or objects with an array in one member, compact or indented; and objects
 // without separators.
 type document struct {
-	on     bool
-	in     []byte // the objects and arrays around the next value, as { and [, and v for an array of texts
-	member string // name of the member with the array, if any
+	*jsontext.Decoder
+	from *counter
+	// members are the names of the members around the records, from the outside in. Arrays can be
+	// around any of them.
+	members []string
+	pairs   bool   // the records are arrays, as in Loki
+	objects int    // that are around the next value
+	missing bool   // the innermost of them had no such member yet
+	begin   uint64 // the line in which it begins
+	failed  bool   // the rest is not valid JSON
 }
 
-// arrayNames are the members in which APIs return arrays, and the first byte of their elements: of
-// Microsoft Graph, Azure Monitor, this server, CloudWatch and Loki.
-var arrayNames = map[string]byte{"value": '{', "records": '{', "entries": '{', "logEvents": '{', "events": '{', "streams": '{', "values": '['}
+// lax accepts what loggers write. The records are parsed again.
+var lax = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// nestedNames are members within a member: of Loki, the event hooks of Okta, and Elasticsearch.
-var nestedNames = map[string]map[string]byte{"data": {"result": '{', "events": '{'}, "hits": {"hits": '{'}}
+// arrays are the members in which APIs return arrays, and the first byte of their elements: of
+// Microsoft Graph, Azure Monitor, this server, CloudWatch, Loki, the event hooks of Okta, and
+// Elasticsearch.
+var arrays = map[string]jsontext.Kind{
+	"/value": '{', "/records": '{', "/entries": '{', "/logEvents": '{', "/events": '{', "/data/events": '{', "/hits/hits": '{',
+	"/values": '[', "/streams/values": '[', "/data/result/values": '[',
+}
 
-// lokiNames are members of the elements in an array of Loki.
-var lokiNames = map[string]byte{"values": '['}
-
-// texts stands for an array of Loki, with arrays of texts as its elements.
-const texts = 'v'
-
-// deepestDocument bounds how many objects and arrays around a value are tracked.
-const deepestDocument = 64
-
-// innermost returns the innermost bracket around the next value: { or [, or 0 at the top level.
-func (d *document) innermost() byte {
-	if len(d.in) == 0 {
-		return 0
+// arrayOf returns the path of the member with the array if the value at the beginning of head is an
+// object with one. Loki has it in each element of an array.
+func arrayOf(head []byte) (path string) {
+	d := jsontext.NewDecoder(bytes.NewReader(head), lax...)
+	for {
+		token, err := d.ReadToken()
+		if err != nil || d.StackDepth() == 0 {
+			return ""
+		}
+		path = strings.ReplaceAll(string(d.StackPointer()), "/0", "")
+		if first := arrays[path]; token.Kind() == '[' && first != 0 && d.PeekKind() == first {
+			return path
+		}
 	}
-	return d.in[len(d.in)-1]
 }
 
-func (d *document) enter(c byte) {
-	if len(d.in) < deepestDocument {
-		d.in = append(d.in, c)
-	}
-}
-
-// isDocument reports whether to split the stream, which begins with head, into values instead of
+// documentOf returns the document in the stream. It returns nil if the stream is to be split into
 // lines.
-func isDocument(head []byte) bool {
+func documentOf(in *input) *document {
+	head := in.head()
 	i := space(head, 0)
-	if i == len(head) {
-		return false
+	path := arrayOf(head)
+	switch {
+	case i == len(head):
+		return nil
+	case head[i] == '[':
+		if next := space(head, i+1); next < len(head) && head[next] != '{' && head[next] != ']' && path == "" {
+			return nil
+		}
+	case head[i] != '{' || path == "" && !isSplit(head[i:]):
+		return nil
 	}
-	if head[i] == '[' {
-		next := space(head, i+1)
-		return next == len(head) || head[next] == '{' || head[next] == ']'
+	c := &counter{from: in.Reader, left: math.MaxInt}
+	d := &document{Decoder: jsontext.NewDecoder(c, lax...), from: c, pairs: arrays[path] == '['}
+	if path != "" {
+		d.members = strings.Split(path[1:], "/")
 	}
-	if head[i] != '{' {
-		return false
-	}
-	if at, _, _ := arrayIn(head[i:], 0, arrayNames, nestedNames); at > 0 {
-		return true
-	}
-	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
-	end := passOver(first, 0)
-	if end > 0 {
+	return d
+}
+
+// isSplit reports whether an object at the beginning of head is split into lines, or shares its line with others.
+func isSplit(head []byte) bool {
+	first, rest, more := bytes.Cut(head, []byte{'\n'})
+	if end := passOver(first, 0); end > 0 {
 		next := space(first, end)
 		return next < len(first) && first[next] == '{'
 	}
@@ -72,189 +89,124 @@ func isDocument(head []byte) bool {
 	return more && (next == len(rest) || rest[next] != '{')
 }
 
-// arrayIn returns where the array begins if the object at i has one in a member with such a name.
-// It returns 0 if there is no array, or if it is not in b yet. It also returns the depth in
-// objects, and the names of the members, separated by points.
-func arrayIn(b []byte, i int, names map[string]byte, nested map[string]map[string]byte) (at, depth int, member string) {
-	for i = space(b, i+1); i < len(b) && b[i] == '"'; {
-		end, _ := text(b, i+1)
-		if end < 0 {
-			return 0, 0, ""
+// next returns the next record, and the line in which it begins. It returns no more after a value
+// that is not valid JSON.
+func (d *document) next() (record []byte, line uint64, p *problem, ok bool) {
+	for !d.failed {
+		kind, err := d.PeekKind(), error(nil)
+		around, length := d.StackIndex(d.StackDepth())
+		isPair := d.pairs && around == '[' && d.objects == len(d.members)
+		switch {
+		case kind == '}' && d.missing:
+			d.missing = false
+			return nil, d.begin, errNoArray, true
+		case kind == '{' && d.objects < len(d.members):
+			d.objects++
+			d.missing, d.begin = true, d.nextLine()
+			_, err = d.ReadToken()
+		case kind == '}':
+			d.objects--
+			_, err = d.ReadToken()
+		case around == '{' && length%2 == 0:
+			err = d.name()
+		case kind == '[' && !isPair || kind == ']':
+			_, err = d.ReadToken()
+		default:
+			return d.record()
 		}
-		key := b[i+1 : end]
-		if i = space(b, end+1); i == len(b) || b[i] != ':' {
-			return 0, 0, ""
-		}
-		if i = space(b, i+1); i == len(b) {
-			return 0, 0, ""
-		}
-		if first := names[string(key)]; b[i] == '[' && first != 0 {
-			if next := space(b, i+1); next < len(b) && b[next] == first {
-				return i, 1, string(key)
-			}
-		}
-		if inner := nested[string(key)]; b[i] == '{' && inner != nil {
-			if at, depth, member = arrayIn(b, i, inner, nil); at > 0 {
-				return at, depth + 1, string(key) + "." + member
-			}
-		}
-		if i = endOf(b, i); i < 0 {
-			return 0, 0, ""
-		}
-		if i = space(b, i); i < len(b) && b[i] == ',' {
-			i = space(b, i+1)
+		if err != nil {
+			d.failed = true
+			return nil, d.nextLine(), d.from.problem(), true
 		}
 	}
-	return 0, 0, ""
+	return nil, 0, nil, false
 }
 
-// endOf returns where the value at i ends, or -1 if the end is not in b.
-func endOf(b []byte, i int) int {
-	switch b[i] {
-	case '{', '[':
-		return passOver(b, i)
-	case '"':
-		end, _ := text(b, i+1)
-		if end < 0 {
-			return -1
-		}
-		return end + 1
+// name reads the name of a member, and skips its value unless the records are in it.
+func (d *document) name() error {
+	name, err := d.ReadToken()
+	if err == nil && name.String() == d.members[d.objects-1] {
+		d.missing = false
+		return nil
 	}
-	n := bytes.IndexAny(b[i:], ",}] \t\r\n")
-	if n < 0 {
-		return -1
-	}
-	return i + n
+	return errors.Join(err, d.SkipValue())
 }
 
-// nextValue returns the next object of the document, or the next array of texts.
-func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
-	if !in.seek() {
-		return in.last()
+// record reads a value.
+func (d *document) record() (record []byte, line uint64, p *problem, ok bool) {
+	line = d.nextLine()
+	d.from.left = longestLine
+	record, err := d.ReadValue()
+	d.from.left = math.MaxInt
+	switch {
+	case errors.Is(err, errTooMuch):
+		p, err = errLong, d.SkipValue()
+	case err == nil && len(record) > longestLine:
+		p = errLong
+	case err == nil && record[0] != '{' && record[0] != '[':
+		p = errNoObject
 	}
-	if c := in.buf[in.start]; c != '{' && c != '[' {
-		return in.junk()
+	if err != nil {
+		d.failed = true
+		return nil, line, d.from.problem(), err != io.EOF //nolint:errorlint // another error can be about the end
 	}
-	names, nested := arrayNames, nestedNames
-	if in.doc.innermost() != 0 {
-		names, nested = lokiNames, nil
-	}
-	for {
-		b := in.buf[in.start:in.end]
-		if b[0] == '{' {
-			if at, depth, member := arrayIn(b, 0, names, nested); at > 0 {
-				in.advance(at + 1)
-				for range depth {
-					in.doc.enter('{')
-				}
-				if in.doc.enter('['); member == "values" {
-					in.doc.in[len(in.doc.in)-1] = texts
-				}
-				if in.doc.member == "" || member != "values" { // of an element
-					in.doc.member = member
-				}
-				return in.nextValue()
-			}
-		}
-		if end := passOver(b, 0); end > 0 && end <= longestLine {
-			line := in.line + 1
-			in.advance(end)
-			return b[:end], line, nil, true
-		}
-		if len(b) > longestLine {
-			return in.tooLong()
-		}
-		if !in.fill() {
-			return in.cut()
-		}
-	}
+	return record, line, p, true
 }
 
-// seek moves to the next value, past the separators, and reports whether there is one. It also
-// stops at text that is not JSON.
-func (in *input) seek() bool {
-	for {
-		for in.start < in.end {
-			c, around := in.buf[in.start], in.doc.innermost()
-			switch {
-			case c == '\n':
-				in.line++
-			case c == ' ' || c == '\t' || c == '\r' || c == ',' || bytes.IndexByte(bom, c) >= 0:
-			case c == '}' && around == '{' || c == ']' && (around == '[' || around == texts):
-				in.doc.in = in.doc.in[:len(in.doc.in)-1]
-			case around == '{':
-				in.passMember()
-				continue
-			case c == '[' && around != texts:
-				in.doc.enter('[')
-			case c == ']':
-			default:
-				return true
-			}
-			in.start++
-		}
-		if !in.fill() {
-			return false
+// nextLine returns the line in which the next value begins.
+func (d *document) nextLine() uint64 {
+	b := d.UnreadBuffer()
+	return d.from.lineAt(d.InputOffset() + int64(len(b)-len(bytes.TrimLeft(b, " \t\r\n,:"))))
+}
+
+// Problems of documents.
+var (
+	errNoArray = &problem{wholeLine, "has no records where the first object has them"}
+	errTooMuch = errors.New("too much")
+)
+
+// counter counts the lines of a stream.
+type counter struct {
+	from   io.Reader
+	err    error // why the stream ended
+	left   int   // so many bytes can be read before errTooMuch
+	read   int64
+	line   uint64
+	breaks []int64 // offsets of the line breaks that line does not count yet
+}
+
+// Read implements [io.Reader].
+func (c *counter) Read(p []byte) (n int, err error) {
+	if c.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err = c.from.Read(p[:min(len(p), c.left)])
+	if len(c.breaks) > longestLine { // a value that is skipped: lines below are a few off
+		c.line += uint64(len(c.breaks))
+		c.breaks = nil
+	}
+	for i, b := range p[:n] {
+		if b == '\n' {
+			c.breaks = append(c.breaks, c.read+int64(i))
 		}
 	}
+	c.read, c.left, c.err = c.read+int64(n), c.left-n, err
+	return n, err
 }
 
-// passMember skips a part of the object around an array: a name, a colon or a value.
-func (in *input) passMember() {
-	for {
-		b := in.buf[in.start:in.end]
-		if b[0] == ':' {
-			in.advance(1)
-			return
-		}
-		if end := endOf(b, 0); end > 0 {
-			in.advance(end)
-			return
-		}
-		if len(b) > longestLine || !in.fill() {
-			in.advance(in.end - in.start)
-			return
-		}
+// lineAt returns the number of the line at an offset, which is not before the last one.
+func (c *counter) lineAt(offset int64) uint64 {
+	for len(c.breaks) > 0 && c.breaks[0] < offset {
+		c.breaks = c.breaks[1:]
+		c.line++
 	}
+	return c.line + 1
 }
 
-// advance takes n bytes and counts their lines.
-func (in *input) advance(n int) {
-	in.line += uint64(bytes.Count(in.buf[in.start:in.start+n], []byte{'\n'})) //nolint:gosec // no negative count
-	in.start += n
-}
-
-// junk takes the rest of a line that is not JSON.
-func (in *input) junk() (record []byte, line uint64, p *problem, ok bool) {
-	line = in.line + 1
-	_, _, _, ok = in.nextLine()
-	return nil, line, errNoObject, ok
-}
-
-// tooLong takes a value that is too long, up to the next line that begins a value.
-func (in *input) tooLong() (record []byte, line uint64, p *problem, ok bool) {
-	line = in.line + 1
-	for {
-		in.passLine()
-		in.line++
-		if in.start == in.end && !in.fill() {
-			break
-		}
-		if b := in.head(); space(b, 0) < len(b) && b[space(b, 0)] == '{' {
-			break
-		}
+// problem returns the problem of a value that cannot be read.
+func (c *counter) problem() *problem {
+	if p := problemOf(c.err); p != nil {
+		return p
 	}
-	return nil, line, errLong, true
-}
-
-// cut takes a value that the stream cuts off.
-func (in *input) cut() (record []byte, line uint64, p *problem, ok bool) {
-	line = in.line + 1
-	if p = problemOf(in.err); p == nil {
-		p = errJSON
-	} else {
-		in.err = io.EOF
-	}
-	in.advance(in.end - in.start)
-	return nil, line, p, true
+	return errJSON
 }

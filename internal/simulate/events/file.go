@@ -1,7 +1,6 @@
 package events
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -82,9 +81,6 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 func (f *file) begin(c *shared, from io.Reader) error {
 	f.clock.zone = c.Zone
 	f.in = newInput(from)
-	if head := f.in.head(); bytes.HasPrefix(head, bom) {
-		f.in.start += len(bom)
-	}
 	head := f.in.head()
 	if space(head, 0) == len(head) {
 		f.parser = &parser{}
@@ -93,9 +89,8 @@ func (f *file) begin(c *shared, from io.Reader) error {
 	if err := foreign(f.name, head); err != nil {
 		return err
 	}
-	document := isDocument(head)
 	if f.format = c.Format; f.format == Auto {
-		f.format = detect(head, document, &c.Mapping)
+		f.format = detect(head, &c.Mapping)
 	}
 	if f.format == "" {
 		return fmt.Errorf("the format of %s cannot be recognised by its first lines: name it with --format, or json or csv with --map too", f.name)
@@ -108,7 +103,10 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		return err
 	}
 	p.clock = &f.clock
-	f.parser, f.in.table, f.in.doc.on = p, p.table, document && p.table == nil
+	f.parser, f.in.table = p, p.table
+	if p.table == nil {
+		f.in.doc = documentOf(f.in)
+	}
 	return nil
 }
 

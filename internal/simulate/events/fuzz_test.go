@@ -34,7 +34,7 @@ func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
 		}
 		defer r.Close()
 		in := r.waiting[0].opened.in
-		document := in.doc.on
+		document := in.doc != nil
 		yielded, last := uint64(0), time.Time{}
 		var q traffic.Request
 		for r.Next(&q) {

@@ -1,14 +1,15 @@
 package events
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 )
 
-// The sizes of a single read, and of the longest line.
+// The size of the beginning that is examined, and of the longest line.
 const (
-	blockSize   = 256 << 10
+	headSize    = 256 << 10
 	longestLine = 1 << 20
 )
 
@@ -17,14 +18,11 @@ var bom = []byte("\xef\xbb\xbf")
 
 // input splits a stream into records: lines, or the values of one JSON document. A record is valid until the next.
 type input struct {
-	from  io.Reader
-	buf   []byte
-	start int // begin of the part that is not split yet
-	end   int
-	err   error // why reading ended
+	*bufio.Reader
+	ended bool // nothing more can be read
 	line  uint64
-	doc   document
-	table *table // its cells can have line breaks; nil: not a table
+	doc   *document // nil: the records are lines
+	table *table    // its cells can have line breaks; nil: not a table
 	// joined counts the lines that belong to a record begun in an earlier line.
 	joined uint64
 	pieces [streams]pieces
@@ -32,56 +30,33 @@ type input struct {
 }
 
 func newInput(from io.Reader) *input {
-	return &input{from: from, buf: make([]byte, blockSize), wrap: newWrapper()}
+	in := &input{Reader: bufio.NewReaderSize(from, longestLine+1), wrap: newWrapper()}
+	if bytes.HasPrefix(in.head(), bom) {
+		_, _ = in.Discard(len(bom))
+	}
+	return in
 }
 
-// fill reads more data after the unsplit part, and reports whether there was more. The buffer grows
-// to the longest line and a block. When it is full, fill cannot read more, and the caller must
-// check for that.
-func (in *input) fill() bool {
-	if in.err != nil {
-		return false
-	}
-	if in.start > 0 && in.end > in.start && in.end == len(in.buf) {
-		in.end = copy(in.buf, in.buf[in.start:in.end])
-		in.start = 0
-	} else if in.start == in.end {
-		in.start, in.end = 0, 0
-	}
-	if in.end == len(in.buf) {
-		in.buf = append(in.buf, make([]byte, len(in.buf))...)
-	}
-	for range 100 {
-		n, err := in.from.Read(in.buf[in.end:])
-		in.end += n
-		if err != nil {
-			in.err = err
-		}
-		if n > 0 || err != nil {
-			return n > 0
-		}
-	}
-	in.err = io.ErrNoProgress
-	return false
-}
-
-// head returns the beginning of the stream, as far as it fits into the buffer, without taking it.
+// head returns the beginning of the stream, without taking it.
 func (in *input) head() []byte {
-	for in.end-in.start < blockSize && in.fill() {
-	}
-	return in.buf[in.start:min(in.end, in.start+blockSize)]
+	head, _ := in.Peek(headSize) // next reports the error
+	return head
 }
 
 // next returns the next record and the number of its first line.
 func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 	next := in.nextLine
-	if in.doc.on {
-		next = in.nextValue
+	if in.doc != nil {
+		next = in.doc.next
 	}
 	for {
 		in.wrap.stamp = in.wrap.stamp[:0]
-		if record, line, p, ok = next(); !ok {
+		if in.ended {
 			return in.unfinished()
+		}
+		if record, line, p, ok = next(); !ok {
+			in.ended = true
+			continue
 		}
 		record = bytes.TrimPrefix(record, bom) // concatenated files have one in the middle
 		record, stream, goesOn := in.wrap.container(record)
@@ -132,94 +107,79 @@ func (in *input) unfinished() (record []byte, line uint64, p *problem, ok bool) 
 	return nil, 0, nil, false
 }
 
+// nextLine returns the next line. Where the stream ends early, half a line is a part of the problem.
 func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
-	seen := 0
-	for {
-		if i := bytes.IndexByte(in.buf[in.start+seen:in.end], '\n'); i >= 0 {
-			record = in.buf[in.start : in.start+seen+i]
-			in.start += seen + i + 1
-			in.line++
-			if len(record) > longestLine {
-				return nil, in.line, errLong, true
-			}
-			if in.table != nil && bytes.IndexByte(record, '"') >= 0 {
-				record, line = in.joinCells(len(record))
-				return record, line, nil, true
-			}
-			return bytes.TrimSuffix(record, []byte{'\r'}), in.line, nil, true
-		}
-		if seen = in.end - in.start; seen > longestLine {
-			in.line++
-			in.passLine()
-			return nil, in.line, errLong, true
-		}
-		if !in.fill() {
-			return in.last()
-		}
-	}
-}
-
-// joinCells takes the lines after a line of n bytes, if a cell of it ends in one of them (RFC 4180
-// 2.6). It takes the line alone if it is broken: no cell ends that way, or the result would have
-// another number of columns than the table.
-func (in *input) joinCells(n int) (record []byte, line uint64) {
-	line = in.line
-	in.start -= n + 1
-	end := in.table.recordEnd(in.buf[in.start:in.end])
-	for rest := in.end - in.start; (end == endless || end == rest) && rest <= longestLine && in.fill(); rest = in.end - in.start {
-		end = in.table.recordEnd(in.buf[in.start:in.end])
-	}
-	if end < n || end > longestLine {
-		end = n
-	}
-	record = in.buf[in.start : in.start+end]
-	in.start = min(in.start+end+1, in.end)
-	below := uint64(bytes.Count(record, []byte{'\n'})) //nolint:gosec // no negative count
-	in.line += below
-	in.joined += below
-	return bytes.TrimSuffix(record, []byte{'\r'}), line
-}
-
-// passLine skips the rest of a line that is too long.
-func (in *input) passLine() {
-	for {
-		if i := bytes.IndexByte(in.buf[in.start:in.end], '\n'); i >= 0 {
-			in.start += i + 1
-			return
-		}
-		in.start = in.end
-		if !in.fill() {
-			return
-		}
-	}
-}
-
-// last returns the text after the last line break, and then the problem that ended the stream
-// early. In that case the text is part of the problem, because half a line is not read.
-func (in *input) last() (record []byte, line uint64, p *problem, ok bool) {
-	rest := in.buf[in.start:in.end]
-	in.start = in.end
-	if p := problemOf(in.err); p != nil {
-		in.err = io.EOF
-		in.line++
-		return nil, in.line, p, true
-	}
-	if len(rest) == 0 {
-		return nil, 0, nil, false
-	}
+	record, err := in.peekLine()
 	in.line++
-	return bytes.TrimSuffix(rest, []byte{'\r'}), in.line, nil, true
+	switch line = in.line; {
+	case len(record) > longestLine:
+		for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); {
+			_, err = in.ReadSlice('\n')
+		}
+		return nil, line, errLong, true
+	case err != nil:
+		_, _ = in.Discard(len(record))
+		in.ended = true
+		if p = problemOf(err); p != nil {
+			return nil, line, p, true
+		}
+		return record, line, nil, len(record) > 0
+	}
+	n := len(record)
+	if in.table != nil && bytes.IndexByte(record, '"') >= 0 {
+		n = in.recordLength(n)
+		record, _ = in.Peek(n)
+		below := uint64(bytes.Count(record[:n-1], []byte{'\n'})) //nolint:gosec // G115: no negative count
+		in.line += below
+		in.joined += below
+	}
+	_, _ = in.Discard(n)
+	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte{'\n'}), []byte{'\r'}), line, nil, true
+}
+
+// peekLine returns the next line with its line break, without taking it. A line that is too long is
+// cut off. The error is why a line has no break.
+func (in *input) peekLine() (line []byte, err error) {
+	for seen := 0; err == nil && seen <= longestLine; {
+		line, _ = in.Peek(in.Buffered())
+		if i := bytes.IndexByte(line[seen:], '\n'); i >= 0 {
+			return line[:seen+i+1], nil
+		}
+		seen = len(line)
+		_, err = in.Peek(seen + 1)
+	}
+	line, _ = in.Peek(in.Buffered()) // it may have moved
+	return line, err
+}
+
+// recordLength returns the length of the record that begins with a line of n bytes, with its line
+// break. A cell of it can end in a line below (RFC 4180 2.6). The line is alone if it is broken: no
+// cell ends that way, or the result would have another number of columns than the table.
+func (in *input) recordLength(n int) int {
+	for {
+		b, _ := in.Peek(in.Buffered())
+		end := in.table.recordEnd(b)
+		if end == endless || end == len(b) {
+			if _, err := in.Peek(len(b) + 1); err == nil {
+				continue
+			}
+		}
+		if end < n-1 || end > longestLine {
+			return n
+		}
+		return min(end+1, len(b))
+	}
 }
 
 // problemOf returns the problem that ended a stream; nil at its normal end.
 func problemOf(err error) *problem {
 	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errTruncated
 	case err == nil || errors.Is(err, io.EOF):
 		return nil
 	case errors.Is(err, errFile):
 		return errReading
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errTruncated
 	}
 	return errDamaged
 }

@@ -242,6 +242,8 @@ func TestLongLines(t *testing.T) {
 	_, r := readAll(t, events.Options{Stdin: strings.NewReader(csvOf(1) + long + "\n1700000002,c\n1700000003," + long)}, "-")
 	check.Equal(t, "lines", summary(r.Lines()), "2 read, 1 skipped, 2 unread: -:3: line: is longer than 1 MiB")
 	event := `{"time":1700000000000,"type":"CLIENT_LOGIN","realmId":"r","clientId":"c"}`
+	_, r = readAll(t, events.Options{Format: events.Keycloak, Stdin: strings.NewReader("{\n\"a\": [" + strings.Repeat("1,\n", 2<<20) + "1]}" + event)}, "-")
+	check.Equal(t, "lines", summary(r.Lines()), "1 read, 0 skipped, 1 unread: -:1: line: is longer than 1 MiB")
 	_, r = readAll(t, events.Options{Stdin: strings.NewReader("[\n" + event + ",\n{\"a\":\"" + long + "\"},\n" + event + "]")}, "-")
 	check.Equal(t, "lines", summary(r.Lines()), "2 read, 0 skipped, 1 unread: -:3: line: is longer than 1 MiB")
 }

@@ -38,11 +38,26 @@ func TestRecordsTogether(t *testing.T) {
 	}
 }
 
-// A first line that is cut off is one line, whatever comes after it.
-func TestFirstLineCutOff(t *testing.T) {
+// A first line that is cut off is one line, whatever comes after it. In a document the rest after an
+// invalid value is one line too.
+func TestCutOff(t *testing.T) {
 	t.Parallel()
-	_, r := readAll(t, events.Options{Stdin: strings.NewReader(`{"a":"b` + "\n" + strings.Join(logins(3), "\n"))}, "-")
-	check.Equal(t, "lines", summary(r.Lines()), "3 read, 0 skipped, 1 unread: -:1: line: is not valid JSON")
+	login := logins(1)[0]
+	page := `{"value":[` + login + "]}\n"
+	for name, tt := range map[string]struct{ text, lines string }{
+		"the first line":     {`{"a":"b` + "\n" + strings.Join(logins(3), "\n"), "3 read, 0 skipped, 1 unread: -:1: line: is not valid JSON"},
+		"a value":            {"[" + login + ",\n{\"a\":}," + login + "]", "1 read, 0 skipped, 1 unread: -:2: line: is not valid JSON"},
+		"the end":            {"[\n" + login + ",\n{\"a\":", "1 read, 0 skipped, 1 unread: -:3: line: is not valid JSON"},
+		"the end, of a page": {page + strings.TrimSpace(page[:len(page)-2]), "2 read, 0 skipped, 1 unread: -:2: line: is not valid JSON"},
+		"a page of no log":   {page + "\n" + `{"error":{"value":[]}}` + "\n" + page, "2 read, 0 skipped, 1 unread: -:3: line: has no records where the first object has them"},
+		"no objects":         {`{"value":[` + login + ",\n7]}", "1 read, 0 skipped, 1 unread: -:2: line: is not a JSON object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.text)}, "-")
+			check.Equal(t, "lines", summary(r.Lines()), tt.lines)
+		})
+	}
 }
 
 // dockered returns lines in the form of Docker's driver json-file.
