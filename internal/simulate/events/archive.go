@@ -47,10 +47,9 @@ func decompressed(from io.Reader) (content io.Reader, closeContent func()) {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return failing{endedEarly(err)}, nothing
+			return failing{err}, nothing
 		}
-		z.Multistream(false)
-		return &members{z, b}, nothing
+		return z, nothing
 	case isZstandard(magic):
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(widestWindow))
 		if err != nil {
@@ -70,43 +69,6 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // 8878 3.1.2). Parallel compressors and seekable formats write skippable frames.
 func isZstandard(magic []byte) bool {
 	return len(magic) == 4 && (bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) || magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18}))
-}
-
-// members reads all members of a gzip file. Like gzip, it treats zeros after a member as padding.
-type members struct {
-	*gzip.Reader
-	from *bufio.Reader
-}
-
-// Read implements [io.Reader].
-func (m *members) Read(p []byte) (int, error) {
-	n, err := m.Reader.Read(p)
-	if !errors.Is(err, io.EOF) {
-		return n, err
-	}
-	for {
-		next, err := m.from.ReadByte()
-		switch {
-		case err != nil:
-			return n, err
-		case next == 0:
-			continue
-		}
-		if err = m.from.UnreadByte(); err == nil {
-			err = endedEarly(m.Reset(m.from))
-		}
-		m.Multistream(false)
-		return n, err
-	}
-}
-
-// endedEarly returns the error of a header that is cut off: an archive was recognised, so this is
-// not the normal end of the file.
-func endedEarly(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // size returns the size of a file, and whether the file can be read twice.

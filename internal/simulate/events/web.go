@@ -80,91 +80,74 @@ func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 	}
 }
 
+// dash is the ident in almost every log.
+var dash = []byte("-")
+
 // who finds the host, the ident and the user in the text before the time. Some formats have more
-// columns there: the name of the virtual host, several addresses, or a prefix of a log shipper. The
-// ident follows the addresses, and the user follows the ident. A list of addresses, as in
-// X-Forwarded-For, is one column. A user can have spaces.
+// columns before the host: the name of the virtual host, several addresses, or a prefix of a log
+// shipper. Then the host is the first address. A list of addresses, as in X-Forwarded-For, is one
+// column. The user follows the first dash, and can have spaces; without a dash there are just the
+// host, the ident and the user.
 func (l *webLine) who(b []byte) bool {
-	var room [16]column
-	columns, first := room[:0], -1
-	for at := 0; at < len(b); {
-		if b[at] == ' ' {
-			at++
-			continue
-		}
-		c := columnAt(b, at)
-		if at += len(c.raw); c.address && first < 0 {
-			first = len(columns)
-		}
-		columns = append(columns, c)
+	columns := columnsOf(b)
+	ident := slices.IndexFunc(columns, func(c []byte) bool { return bytes.Equal(c, dash) })
+	if ident == 0 && len(columns) > 2 && bytes.Equal(columns[1], dash) { // no host
+		ident = 1
 	}
-	host := max(first, 0)
-	ident := host + 1
-	for ; len(columns) > ident+2; ident++ {
-		c, next := &columns[ident], &columns[ident+1]
-		if !c.address && !next.isDash() && (!c.isDash() || !next.address) {
-			break
-		}
-	}
-	if len(columns) < ident+2 {
+	switch {
+	case len(columns) < 3 || ident == len(columns)-1:
 		return false
+	case ident < 1:
+		ident = 1
+		l.shifted = len(columns) > 3
 	}
-	if first < 0 {
-		host = ident - 1 // after the virtual host
-	}
+	host := max(slices.IndexFunc(columns[:ident], isAddress), 0)
 	user := columns[ident+1:]
-	l.parts[webHost], l.parts[webIdent], l.parts[webUser] = columns[host].text(), columns[ident].text(), user[0].text()
-	if len(user) > 1 {
-		l.parts[webUser] = b[user[0].at:]
+	for len(user) > 1 && (bytes.Equal(user[0], dash) || isAddress(user[0]) && bytes.Equal(user[1], dash)) {
+		user = user[1:]
 	}
-	l.shifted = ident > 1 && !columns[ident].isDash()
-	for i := 0; len(user) > 1 && i < len(user); i++ {
-		l.shifted = l.shifted || user[i].address || user[i].isDash()
+	l.parts[webHost], l.parts[webIdent] = unquoted(columns[host]), columns[ident]
+	if len(user) == 1 {
+		l.parts[webUser] = unquoted(user[0])
+		return true
 	}
-	if l.shifted {
-		l.parts[webUser] = nil
+	l.shifted = l.shifted || slices.ContainsFunc(user, func(c []byte) bool { return bytes.Equal(c, dash) || isAddress(c) })
+	if !l.shifted {
+		l.parts[webUser] = bytes.Join(user, []byte{' '})
 	}
 	return true
 }
 
-// column is one of the columns before the time.
-type column struct {
-	raw     []byte
-	at      int
-	address bool // an address or a list of addresses
+// columnsOf splits a text at its spaces, except for spaces in quotes or after a comma.
+func columnsOf(b []byte) (columns [][]byte) {
+	for b = bytes.TrimLeft(b, " "); len(b) > 0; b = bytes.TrimLeft(b, " ") {
+		end := 0
+		for end < len(b) && (b[end] != ' ' || end > 0 && b[end-1] == ',') {
+			if b[end] == '"' {
+				if n, _ := text(b, end+1); n > 0 {
+					end = n
+				}
+			}
+			end++
+		}
+		columns = append(columns, b[:end])
+		b = b[end:]
+	}
+	return columns
 }
 
-func (c *column) isDash() bool { return string(c.raw) == "-" }
+// isAddress reports whether a column is an address or a list of addresses.
+func isAddress(column []byte) bool {
+	text := unquoted(column)
+	return bytes.ContainsAny(text, ".:") && parseAddr(string(text)).IsValid()
+}
 
-// text returns the column without quotes.
-func (c *column) text() []byte {
-	if inner, rest := inQuotes(c.raw); inner != nil && len(rest) == 0 {
+// unquoted returns a column without quotes.
+func unquoted(column []byte) []byte {
+	if inner, rest := inQuotes(column); inner != nil && len(rest) == 0 {
 		return inner
 	}
-	return c.raw
-}
-
-// columnAt returns the column at a position. It ends at a space, except for spaces in quotes or
-// after a comma.
-func columnAt(b []byte, at int) column {
-	end := at
-	for ; end < len(b) && (b[end] != ' ' || b[end-1] == ','); end++ {
-		switch b[end] {
-		case '\\':
-			end++
-		case '"':
-			if n, _ := text(b, end+1); n > 0 {
-				end = n
-			}
-		}
-	}
-	c := column{raw: bytes.TrimRight(b[at:min(end, len(b))], " "), at: at}
-	switch text := c.text(); {
-	case len(text) == 0:
-	case text[0] == '[' || text[0] == ':' || text[0] >= '0' && text[0] <= '9' || text[0]|' ' >= 'a' && text[0]|' ' <= 'f':
-		c.address = bytes.ContainsAny(text, ".:") && parseAddr(string(text)).IsValid()
-	}
-	return c
+	return column
 }
 
 // request splits the request line: POST /path?query HTTP/1.1.

@@ -59,7 +59,7 @@ func TestWebColumns(t *testing.T) {
 		`192.0.2.7 - batch 10.0.0.1 - x`:                       shifted,
 		`192.0.2.7 - 10.0.0.1 x`:                               shifted,
 		`id.example.com 192.0.2.7 req-1 batch`:                 shifted,
-		`web-1 | pc7.example.net - batch`:                      shifted,
+		`web-1 | pc7.example.net - batch`:                      `"batch" `,
 		`192.0.2.7 - a" [10/Oct/2025:13:55:36 +0000] "b`:       "line: is not in the combined log format",
 		`192.0.2.7 -`:                                          "line: is not in the combined log format",
 		`192.0.2.7 - x [10/Oct/2025:13:55:36 +0000] - batch`:   shifted,
