@@ -10,14 +10,10 @@ import (
 // that are slightly out of order, the times of a log increase.
 type clock struct {
 	zone             *time.Location
-	offset, from, to int64 // the offset of the zone for instants in [from, to); seconds
-	seen             bool
-	last             int64 // the instant of the last line; set if seen
-	// doubt is set while all lines are in a repeated hour. If the log leaves the hour without
-	// having repeated it, the held requests are later by this much. shift then has that value.
-	doubt, shift int64
-	missing      bool   // the last local time does not exist
-	stamp        []byte // when the line was collected; empty: unknown
+	offset, from, to int64  // the offset of the zone for instants in [from, to); seconds
+	last             int64  // the instant of the last line
+	missing          bool   // the last local time does not exist
+	stamp            []byte // when the line was collected; empty: unknown
 }
 
 // disorder is how far a line of the first of two repeated hours may be behind the last line.
@@ -37,26 +33,12 @@ func (c *clock) time(b []byte) (time.Time, bool) {
 			return time.Time{}, false
 		}
 	}
-	t := time.Unix(c.choose(early, late), int64(at.Nanosecond())).UTC()
-	return t, t.Year() >= firstYear && t.Year() <= lastYear
-}
-
-// choose returns the instant of a line with one or two possible instants.
-func (c *clock) choose(early, late int64) int64 {
-	at := early
-	switch {
-	case early == late:
-		if c.seen && early > c.last {
-			c.shift = c.doubt
-		}
-		c.doubt = 0
-	case !c.seen:
-		c.doubt = late - early
-	case early < c.last-disorder:
-		at, c.doubt = late, 0
+	if early < c.last-disorder {
+		early = late
 	}
-	c.seen, c.last = true, at
-	return at
+	c.last = early
+	t := time.Unix(early, int64(at.Nanosecond())).UTC()
+	return t, t.Year() >= firstYear && t.Year() <= lastYear
 }
 
 // instants returns the possible instants of a local time, given as if it were UTC: zero, one or

@@ -22,10 +22,9 @@ type file struct {
 	clock  clock
 	close  func()
 
-	// held are requests, in order, from head on. They wait for earlier requests further down in the
-	// file. At most depth wait.
+	// held are requests, in order. They wait for earlier requests further down in the file. At most
+	// depth wait.
 	held   []heldRequest
-	head   int
 	depth  int
 	sorted bool      // held is sorted, and stays so
 	nth    int       // number of requests held so far
@@ -115,7 +114,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 func (f *file) fill(strict bool) error { return f.fillTo(f.depth, strict) }
 
 func (f *file) fillTo(n int, strict bool) error {
-	for !f.done && len(f.held)-f.head < n {
+	for !f.done && len(f.held) < n {
 		if err := f.readLine(); err != nil && strict {
 			return err
 		}
@@ -134,13 +133,12 @@ func (f *file) sort() {
 }
 
 // at returns the time of the next request. There must be one.
-func (f *file) at() time.Time { return f.held[f.head].At }
+func (f *file) at() time.Time { return f.held[0].At }
 
-// take removes the next request, which is valid until the next call of fill.
+// take removes the next request.
 func (f *file) take() *heldRequest {
-	h := &f.held[f.head]
-	f.last, f.clock.doubt = h.At, 0
-	f.head++
+	h := &f.held[0]
+	f.last, f.held = h.At, f.held[1:]
 	return h
 }
 
@@ -170,7 +168,6 @@ func (f *file) readLine() error {
 	h := heldRequest{line: line}
 	if p == nil {
 		p = f.parse(record, &h.Request)
-		f.shift()
 	}
 	switch {
 	case p == nil && h.At.Before(f.last):
@@ -209,28 +206,8 @@ func (f *file) isForeign(p *problem) bool {
 	return p != nil && (p.field == wholeLine || f.format == JSON && p == f.parser.missing)
 }
 
-// shift moves the held requests to the second of two repeated hours, once that is known.
-func (f *file) shift() {
-	if f.clock.shift == 0 {
-		return
-	}
-	by := time.Duration(f.clock.shift) * time.Second
-	for i := range f.held {
-		f.held[i].At = f.held[i].At.Add(by)
-	}
-	f.newest, f.clock.shift = f.newest.Add(by), 0
-}
-
 // hold inserts the request at its place, after others with the same time.
 func (f *file) hold(h *heldRequest) {
-	switch n := cap(f.held); {
-	case len(f.held) < n:
-	case n < 2*f.depth:
-		f.held = slices.Grow(f.held, min(3*n+64, 2*f.depth-n))
-	default: // at least half of the slice was taken
-		f.held = f.held[:copy(f.held, f.held[f.head:])]
-		f.head = 0
-	}
 	late := h.At.Before(f.newest)
 	if late {
 		f.tally.reordered++
@@ -241,12 +218,11 @@ func (f *file) hold(h *heldRequest) {
 		f.held = append(f.held, *h)
 		return
 	}
-	waiting := f.held[f.head:]
-	at, _ := slices.BinarySearchFunc(waiting, h.At, func(w heldRequest, t time.Time) int {
+	at, _ := slices.BinarySearchFunc(f.held, h.At, func(w heldRequest, t time.Time) int {
 		if w.At.After(t) {
 			return 1
 		}
 		return -1
 	})
-	f.held = slices.Insert(f.held, f.head+at, *h)
+	f.held = slices.Insert(f.held, at, *h)
 }

@@ -23,7 +23,6 @@ type Reader struct {
 	open    []*file   // by the time of their next request
 	taken   bool      // the first request of open was taken
 	last    time.Time
-	ended   time.Time // last time of the file that ended last
 	err     error
 }
 
@@ -31,8 +30,7 @@ type Reader struct {
 type laterOn struct {
 	name   string
 	first  time.Time
-	doubt  time.Duration // first may be this much later, because all its lines are in a repeated hour; negative: it is later
-	opened *file         // already open, if it cannot be opened twice; nil: not open
+	opened *file // already open, if it cannot be opened twice; nil: not open
 }
 
 // Open opens logs; the name "-" is the standard input. It reads the first lines of each. It returns
@@ -53,12 +51,8 @@ func Open(names []string, o Options) (*Reader, error) {
 			return nil, err
 		}
 	}
-	r.sortWaiting()
-	return r, nil
-}
-
-func (r *Reader) sortWaiting() {
 	slices.SortStableFunc(r.waiting, func(a, b laterOn) int { return b.first.Compare(a.first) })
+	return r, nil
 }
 
 // add opens a file, or finds out when to open it.
@@ -85,7 +79,7 @@ func (r *Reader) add(name string, alone bool) error {
 	defer f.close()
 	r.files = append(r.files, traffic.File{Name: name, Format: f.format})
 	first, err := f.begins()
-	r.waiting = append(r.waiting, laterOn{name: name, first: first, doubt: time.Duration(f.clock.doubt) * time.Second})
+	r.waiting = append(r.waiting, laterOn{name: name, first: first})
 	return err
 }
 
@@ -131,12 +125,6 @@ func (r *Reader) arrange() bool {
 		if len(r.open) > 0 && w.first.After(r.open[0].at()) {
 			break
 		}
-		if r.isLater(&w) {
-			r.waiting[n-1] = w
-			r.sortWaiting()
-			n++
-			continue
-		}
 		r.waiting = r.waiting[:n-1]
 		if f := r.start(w); f != nil && r.holds(f) {
 			r.open = slices.Insert(r.open, 0, f)
@@ -146,29 +134,13 @@ func (r *Reader) arrange() bool {
 	return r.err == nil && len(r.open) > 0
 }
 
-// isLater decides about a file with all its lines in a repeated hour. The file belongs to the
-// second hour if it continues another file that has just ended, or if other files fill the first
-// hour. isLater reports whether it moved the file to the second hour.
-func (r *Reader) isLater(w *laterOn) bool {
-	if w.doubt <= 0 {
-		return false
-	}
-	if len(r.open) == 0 || w.first.Sub(r.ended) < time.Minute {
-		r.ended = time.Time{} // only one file continues there
-		return false
-	}
-	w.first, w.doubt = w.first.Add(w.doubt), -w.doubt
-	return true
-}
-
 // holds reports whether the file has another request. Otherwise it closes the file.
 func (r *Reader) holds(f *file) bool {
 	err := f.fill(r.shared.Strict)
 	if err != nil {
 		r.fail(err)
 	}
-	if err != nil || f.head == len(f.held) {
-		r.ended = f.last
+	if err != nil || len(f.held) == 0 {
 		f.close()
 		return false
 	}
@@ -191,9 +163,6 @@ func (r *Reader) start(w laterOn) *file {
 	if err != nil {
 		r.fail(r.tally.unread(errReading, w.name, 1))
 		return nil
-	}
-	if w.doubt < 0 {
-		f.clock.seen, f.clock.last = true, w.first.Unix()
 	}
 	if err := r.first(f); err != nil {
 		r.err = err

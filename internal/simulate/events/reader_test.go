@@ -35,16 +35,3 @@ func TestFewFilesAreOpen(t *testing.T) {
 	}
 	check.Equal(t, "requests", n, 90)
 }
-
-// The number of requests held per file stays bounded.
-func TestHeldIsBounded(t *testing.T) {
-	t.Parallel()
-	f := &file{depth: 8, tally: &tally{}}
-	for range 1000 {
-		for len(f.held)-f.head < f.depth {
-			f.hold(&heldRequest{})
-		}
-		f.take()
-	}
-	check.Equal(t, "room", cap(f.held) <= 4*f.depth+64, true)
-}
