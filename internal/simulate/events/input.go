@@ -153,21 +153,20 @@ func (in *input) peekLine() (line []byte, err error) {
 }
 
 // recordLength returns the length of the record that begins with a line of n bytes, with its line
-// break. A cell of it can end in a line below (RFC 4180 2.6). The line is alone if it is broken: no
-// cell ends that way, or the result would have another number of columns than the table.
+// break.
 func (in *input) recordLength(n int) int {
 	for {
 		b, _ := in.Peek(in.Buffered())
-		end := in.table.recordEnd(b)
-		if end == endless || end == len(b) {
-			if _, err := in.Peek(len(b) + 1); err == nil {
-				continue
-			}
+		if end := in.table.recordEnd(b); end > 0 {
+			return end
 		}
-		if end < n-1 || end > longestLine {
+		if _, err := in.Peek(len(b) + 1); err != nil {
+			b, _ = in.Peek(in.Buffered()) // it may have moved
+			if len(b) <= longestLine && in.table.recordEnd(append(bytes.Clone(b), '\n')) > len(b) {
+				return len(b)
+			}
 			return n
 		}
-		return min(end+1, len(b))
 	}
 }
 

@@ -2,7 +2,12 @@ package events
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,11 +15,13 @@ import (
 // table has the columns of a log (RFC 4180). The separator is the one that gives most columns in
 // the first line: a comma, a semicolon, a tab or a bar.
 type table struct {
-	separator byte
+	separator rune
 	width     int   // number of columns in the first line; 0: not known yet
 	slots     []int // by column, up to the last one that is needed; 0: not needed
-	needed    int   // minimum number of columns in a line
 	header    bool  // the next line is the first one
+
+	reader *csv.Reader // of one record after the other; nil: not made yet
+	from   bytes.Reader
 }
 
 // Problems of lines of a table.
@@ -27,11 +34,15 @@ var (
 func (p *parser) mapTable(mapping *Mapping, head []byte) error {
 	in := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n")))
 	line, _, _ := bytes.Cut(in.head(), []byte{'\n'})
-	in.table = &table{separator: separatorOf(line)}
-	first, _, _, _ := in.next()
 	m := mapping.orDefault(CSV)
-	t := &table{separator: in.table.separator, header: !byNumber(m)}
-	names := t.names(bytes.TrimSpace(first))
+	t := &table{separator: separatorOf(line), header: !byNumber(m)}
+	in.table = t
+	first, _, _, _ := in.next()
+	names, _ := t.cells(bytes.TrimSpace(first))
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
 	t.width = len(names)
 	p.table, p.decode = t, p.decodeCells
 	return p.apply(m, func(field string, slot int) error {
@@ -46,7 +57,6 @@ func (p *parser) mapTable(mapping *Mapping, head []byte) error {
 			t.slots = append(t.slots, 0)
 		}
 		t.slots[column] = slot
-		t.needed = max(t.needed, column+1)
 		return nil
 	})
 }
@@ -88,21 +98,6 @@ func listed(names []string) string {
 	return strings.Join(quoted, ", ") + more
 }
 
-// names splits the header.
-func (t *table) names(line []byte) (out []string) {
-	for rest := line; ; {
-		text, end := cell(rest, t.separator)
-		if end < 0 {
-			return out
-		}
-		out = append(out, strings.TrimSpace(string(text)))
-		if end == len(rest) {
-			return out
-		}
-		rest = rest[end+1:]
-	}
-}
-
 // decodeCells fills in the values from a line of columns.
 func (p *parser) decodeCells(line []byte) *problem {
 	t := p.table
@@ -111,114 +106,81 @@ func (p *parser) decodeCells(line []byte) *problem {
 		return skip
 	}
 	p.clear()
-	columns := 0
-	for rest := line; columns < len(t.slots); {
-		text, end := cell(rest, t.separator)
-		if end < 0 {
-			return errOpen
-		}
-		if slot := t.slots[columns]; slot > 0 {
-			p.values[slot] = value{plain, text}
-		}
-		if columns++; end == len(rest) {
-			break
-		}
-		rest = rest[end+1:]
-	}
-	if columns < t.needed {
+	cells, err := t.cells(line)
+	switch {
+	case err != nil:
+		return errOpen
+	case len(cells) < len(t.slots):
 		return errShort
+	}
+	for column, slot := range t.slots {
+		if slot > 0 {
+			p.values[slot] = value{plain, []byte(cells[column])}
+		}
 	}
 	return nil
 }
 
-// What cell returns instead of an end.
-const (
-	endless = -1 // the quotes are not closed
-	broken  = -2 // text follows the closing quote
-)
-
-// recordEnd returns where the record at the beginning of b ends, which may be several lines below.
-// The record is broken if it has more lines than one and another number of columns than the table.
-func (t *table) recordEnd(b []byte) int {
-	end := 0
-	for columns := 1; columns <= t.width || t.width == 0; columns++ {
-		_, n := cell(b[end:], t.separator)
-		if n < 0 {
-			return n
-		}
-		if end += n; end == len(b) || b[end] == '\n' {
-			if t.width > 0 && columns != t.width {
-				return broken
-			}
-			return end
-		}
-		end++
+// cells splits a record. A quote inside a cell that does not begin with one is part of its text.
+func (t *table) cells(record []byte) ([]string, error) {
+	if t.reader == nil {
+		t.reader = t.newReader(&t.from)
 	}
-	return broken
+	t.from.Reset(record)
+	cells, err := t.reader.Read()
+	if err == nil {
+		return cells, nil
+	}
+	t.reader = nil // it holds the rest of the record
+	if errors.Is(err, csv.ErrBareQuote) {
+		lazy := t.newReader(bytes.NewReader(record))
+		lazy.LazyQuotes = true
+		return lazy.Read()
+	}
+	return nil, err
 }
 
-// cell reads a cell and returns where it ends: at a separator, a line break, or the end of b.
-func cell(b []byte, separator byte) (text []byte, end int) {
-	if n := beforeQuote(b); n > 0 {
-		if text, end = cell(b[n:], separator); end >= 0 {
-			return text, n + end
+func (t *table) newReader(from io.Reader) *csv.Reader {
+	r := csv.NewReader(from)
+	r.Comma, r.FieldsPerRecord, r.ReuseRecord, r.TrimLeadingSpace = t.separator, -1, true, t.separator != '\t'
+	return r
+}
+
+// recordEnd returns where the record at the beginning of b ends, or 0 if that is not in b. A quoted
+// cell can end in a line below (RFC 4180 2.6). A line is alone if its quotes are stray ones: no cell
+// ends that way, or the record would have another number of columns than the table.
+func (t *table) recordEnd(b []byte) int {
+	first, end, odd := 0, 0, false
+	for line := range bytes.Lines(b) {
+		if line[len(line)-1] != '\n' {
+			return 0
 		}
-		return text, end
-	}
-	if len(b) == 0 || b[0] != '"' {
-		if end = bytes.IndexByte(b, separator); end < 0 {
-			end = len(b)
-		}
-		if line := bytes.IndexByte(b[:end], '\n'); line >= 0 {
-			end = line
-		}
-		return b[:end], end
-	}
-	doubled := false
-	for end = 1; ; end++ {
-		quote := bytes.IndexByte(b[end:], '"')
-		if quote < 0 {
-			return nil, endless
-		}
-		end += quote
-		if after := b[end+1:]; len(after) == 0 || after[0] != '"' {
+		end += len(line)
+		first = cmp.Or(first, end)
+		if odd = odd != (bytes.Count(line, []byte{'"'})%2 == 1); !odd {
 			break
 		}
-		doubled = true
-		end++
 	}
-	if text = b[1:end]; doubled {
-		text = bytes.ReplaceAll(text, []byte(`""`), []byte(`"`))
-	}
-	switch after := b[end+1:]; {
-	case len(after) == 0 || after[0] == separator || after[0] == '\n':
-		return text, end + 1
-	case after[0] == '\r' && (len(after) == 1 || after[1] == '\n'):
-		return text, end + 2
-	}
-	return nil, broken
-}
-
-// beforeQuote returns how many spaces precede the opening quote of a cell; 0 if the cell does not
-// begin with a quote.
-func beforeQuote(b []byte) (n int) {
-	if len(b) == 0 || b[0] != ' ' {
+	switch {
+	case odd:
 		return 0
+	case end == first:
+		return end
 	}
-	if n = len(b) - len(bytes.TrimLeft(b, " ")); n < len(b) && b[n] == '"' {
-		return n
+	if cells, err := t.cells(b[:end]); err != nil || t.width > 0 && len(cells) != t.width {
+		return first
 	}
-	return 0
+	return end
 }
 
 // separators are the possible separators of columns.
 const separators = ",;\t|"
 
 // separatorOf returns the separator that gives the most columns.
-func separatorOf(line []byte) byte {
-	best, most := byte(','), 0
-	for _, c := range []byte(separators) {
-		if n := bytes.Count(line, []byte{c}); n > most {
+func separatorOf(line []byte) rune {
+	best, most := ',', 0
+	for _, c := range separators {
+		if n := bytes.Count(line, []byte(string(c))); n > most {
 			best, most = c, n
 		}
 	}

@@ -29,7 +29,10 @@ func TestCellsWithLineBreaks(t *testing.T) {
 			"time,client\n1700000000,\"a\n1700000001,b\n1700000001,\"c\n", "b",
 			"1 read, 1 skipped, 2 unread: -:2: line: has a quoted column that is not closed",
 		},
-		"too many columns":           {"time,client,agent\n1700000000,a,\"x\n1700000001,b,\",y\n", "a b", "2 read, 1 skipped, 0 unread"},
+		"too many columns": {
+			"time,client,agent\n1700000000,a,\"x\n1700000001,b,\",y\n1700000002,c,y\n", "c",
+			"1 read, 1 skipped, 2 unread: -:2: line: has a quoted column that is not closed",
+		},
 		"a quote in a cell":          {"time,client\n1700000000,5\" a\n1700000001,b\n", "5\" a b", "2 read, 1 skipped, 0 unread"},
 		"spaces before quotes":       {"time, \"client\", agent\n1700000000, \"a, \"\"b\"\"\", \"x\n1,2,3\"\n1700000001, \"c\",x\n", "a, \"b\" c", "2 read, 1 skipped, 0 unread"},
 		"the line of what is unread": {"time,client,agent\n1700000000,a,\"\n\n\"\nnoon,b,c\n", "a", "1 read, 1 skipped, 1 unread: -:5: time: is not a time with a date"},
