@@ -16,7 +16,7 @@ const detectLines = 200
 func detect(head []byte, m *Mapping) Format {
 	in := newInput(bytes.NewReader(head))
 	in.doc = documentOf(in)
-	known, first := newDetector(), []byte(nil)
+	var first []byte
 	for range detectLines {
 		line, _, p, ok := in.next()
 		if !ok {
@@ -32,7 +32,7 @@ func detect(head []byte, m *Mapping) Format {
 			if inner, ok := in.wrap.unwrap(line); ok && !m.empty() && (&webLine{}).split(inner) {
 				line = inner // otherwise the mapping would apply to the wrapper
 			}
-			if f := known.detectLine(line, m); f != "" {
+			if f := detectLine(line, m); f != "" {
 				return f
 			}
 			if line, ok = in.wrap.unwrap(line); !ok || len(line) == 0 {
@@ -55,7 +55,7 @@ func detectFirst(line []byte, m *Mapping) Format {
 		return CSV
 	case m.empty():
 		return ""
-	case (&scanner{}).line(line, &node{}) == nil: // with text before the object
+	case hasAll(line, nil): // with text before the object
 		return JSON
 	case isText(line) && bytes.ContainsAny(line, separators):
 		return CSV
@@ -69,9 +69,9 @@ func isText(line []byte) bool {
 }
 
 // detectLine returns the format of a line.
-func (d *detector) detectLine(line []byte, m *Mapping) Format {
+func detectLine(line []byte, m *Mapping) Format {
 	if m.empty() {
-		if f := d.format(line); f != "" {
+		if f := detectPreset(line); f != "" {
 			return f
 		}
 	}
@@ -97,60 +97,30 @@ func isTable(line []byte, m *Mapping) bool {
 	return (&parser{}).mapTable(m, line) == nil
 }
 
-// detector recognises the lines of the presets.
-type detector struct {
-	scanner
-	root *node
-	all  []described
-}
-
-// described is a preset with the slots of its objects.
-type described struct {
-	format  Format
-	texts   [][]string
-	objects [][]int
-}
-
 // detectionOrder has Keycloak before our own format, because its lines could quote ours.
 var detectionOrder = []Format{Keycloak, OAuthServer, Okta, Entra, Auth0, JSON}
 
-func newDetector() *detector {
-	d, slots := &detector{root: &node{}}, map[string]int{}
+// detectPreset returns the format of a line with a preset, or "".
+func detectPreset(line []byte) Format {
 	for _, f := range detectionOrder {
-		s := described{format: f, texts: presets[f].texts}
-		for _, paths := range presets[f].objects {
-			var object []int
-			for path := range strings.FieldsSeq(paths) {
-				if slots[path] == 0 {
-					slots[path] = len(slots) + 1
-					_ = d.root.add(path, slots[path], 0) // the paths are constants
-				}
-				object = append(object, slots[path])
-			}
-			s.objects = append(s.objects, object)
+		hasText := func(all []string) bool {
+			return !slices.ContainsFunc(all, func(t string) bool { return !bytes.Contains(line, []byte(t)) })
 		}
-		d.all = append(d.all, s)
-	}
-	d.scanner = newScanner(len(slots) + 1)
-	return d
-}
-
-// format returns the format of a line, or "".
-func (d *detector) format(line []byte) Format {
-	isObject := d.line(line, d.root) == nil
-	for _, s := range d.all {
-		for _, texts := range s.texts {
-			if !slices.ContainsFunc(texts, func(t string) bool { return !bytes.Contains(line, []byte(t)) }) {
-				return s.format
-			}
-		}
-		for _, object := range s.objects {
-			if isObject && !slices.ContainsFunc(object, func(slot int) bool { return d.values[slot].kind == absent }) {
-				return s.format
-			}
+		hasPaths := func(paths string) bool { return hasAll(line, strings.Fields(paths)) }
+		if slices.ContainsFunc(presets[f].texts, hasText) || slices.ContainsFunc(presets[f].objects, hasPaths) {
+			return f
 		}
 	}
 	return ""
+}
+
+// hasAll reports whether a line is an object with something at all paths.
+func hasAll(line []byte, paths []string) bool {
+	root, s := &node{}, newScanner(len(paths)+1)
+	for i, path := range paths {
+		_ = root.add(path, i+1, 0) // the paths are constants
+	}
+	return s.line(line, root) == nil && !slices.ContainsFunc(s.values[1:], func(v value) bool { return v.kind == absent })
 }
 
 // foreign returns the problem of a file that must be converted first, recognised by its first

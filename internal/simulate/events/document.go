@@ -93,7 +93,8 @@ func isSplit(head []byte) bool {
 // that is not valid JSON.
 func (d *document) next() (record []byte, line uint64, p *problem, ok bool) {
 	for !d.failed {
-		kind, err := d.PeekKind(), error(nil)
+		var err error
+		kind := d.PeekKind()
 		around, length := d.StackIndex(d.StackDepth())
 		isPair := d.pairs && around == '[' && d.objects == len(d.members)
 		switch {

@@ -25,12 +25,12 @@ type input struct {
 	table *table    // its cells can have line breaks; nil: not a table
 	// joined counts the lines that belong to a record begun in an earlier line.
 	joined uint64
-	pieces [streams]pieces
+	pieces map[string]*pieces // by the stream of a container
 	wrap   *wrapper
 }
 
 func newInput(from io.Reader) *input {
-	in := &input{Reader: bufio.NewReaderSize(from, longestLine+1), wrap: newWrapper()}
+	in := &input{Reader: bufio.NewReaderSize(from, longestLine+1), pieces: map[string]*pieces{}, wrap: newWrapper()}
 	if bytes.HasPrefix(in.head(), bom) {
 		_, _ = in.Discard(len(bom))
 	}
@@ -60,13 +60,19 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 		}
 		record = bytes.TrimPrefix(record, bom) // concatenated files have one in the middle
 		record, stream, goesOn := in.wrap.container(record)
-		if stream == noStream || !goesOn && in.pieces[stream].line == 0 {
+		all := in.pieces[stream]
+		if all == nil && !goesOn {
 			return record, line, p, true
 		}
-		if line, p = in.join(&in.pieces[stream], record, line); !goesOn {
-			record = in.pieces[stream].text
-			in.pieces[stream].line = 0
-			return record, line, p, true
+		if all == nil {
+			all = &pieces{line: line}
+			in.pieces[stream] = all
+		} else {
+			in.joined++
+		}
+		if all.add(record); !goesOn {
+			delete(in.pieces, stream)
+			return all.text, all.line, all.problem(), true
 		}
 	}
 }
@@ -75,34 +81,27 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 // lines of the other stream.
 type pieces struct {
 	text []byte
-	line uint64 // number of the first line; 0: no pieces
+	line uint64 // number of the first line
 }
 
-// join appends a piece to the others, and returns the line of the first.
-func (in *input) join(all *pieces, record []byte, line uint64) (first uint64, p *problem) {
-	if all.line == 0 {
-		all.text, all.line = all.text[:0], line
-	} else {
-		in.joined++
-	}
+func (all *pieces) add(piece []byte) {
 	if len(all.text) <= longestLine {
-		all.text = append(all.text, record...)
+		all.text = append(all.text, piece...)
 	}
+}
+
+func (all *pieces) problem() *problem {
 	if len(all.text) > longestLine {
-		p = errLong
+		return errLong
 	}
-	return all.line, p
+	return nil
 }
 
 // unfinished returns a line without its last piece, which the log does not have.
 func (in *input) unfinished() (record []byte, line uint64, p *problem, ok bool) {
-	for stream := range in.pieces {
-		if all := &in.pieces[stream]; all.line > 0 {
-			if line, all.line = all.line, 0; len(all.text) > longestLine {
-				return nil, line, errLong, true
-			}
-			return all.text, line, nil, true
-		}
+	for stream, all := range in.pieces {
+		delete(in.pieces, stream)
+		return all.text, all.line, all.problem(), true
 	}
 	return nil, 0, nil, false
 }

@@ -44,12 +44,13 @@ type Options struct {
 }
 
 func (o *Options) validate(names []string) error {
+	stdin := slices.Index(names, "-")
 	switch {
 	case len(names) == 0:
 		return fmt.Errorf("no log to read")
-	case count(names, "-") > 1:
+	case stdin >= 0 && slices.Contains(names[stdin+1:], "-"):
 		return fmt.Errorf("the standard input can be read once only")
-	case count(names, "-") > 0 && o.Stdin == nil:
+	case stdin >= 0 && o.Stdin == nil:
 		return fmt.Errorf("there is no standard input")
 	}
 	if o.Format == "" {
@@ -65,13 +66,4 @@ func (o *Options) validate(names []string) error {
 		o.Zone = time.UTC
 	}
 	return nil
-}
-
-func count(names []string, name string) (n int) {
-	for _, s := range names {
-		if s == name {
-			n++
-		}
-	}
-	return n
 }

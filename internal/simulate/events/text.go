@@ -8,17 +8,13 @@ import (
 // decodeOurs fills in the values from a line of this server: pairs in the format of slog, or an
 // object.
 func (p *parser) decodeOurs(line []byte) *problem {
-	at, brace := bytes.Index(line, []byte("time=")), bytes.IndexByte(line, '{')
-	if at < 0 || brace >= 0 && brace < at {
-		bad := p.decodeJSON(line)
-		// The text before the pairs may have other names, as in a stream of Loki.
-		isAround := brace > 0 && at > 0 && bytes.LastIndexByte(line[:at], '}') > bytes.LastIndexByte(line[:at], '{')
-		if bad == errNoObject {
-			return notOurs
-		}
-		if bad == nil || !isAround {
-			return bad
-		}
+	at := bytes.Index(line, []byte("time="))
+	onlyJSON := at < 0 || line[0] == '{' || bytes.LastIndexByte(line[:at], '{') > bytes.LastIndexByte(line[:at], '}')
+	switch bad := p.decodeJSON(line); {
+	case bad == errNoObject && onlyJSON:
+		return notOurs
+	case bad == nil || onlyJSON:
+		return bad
 	}
 	p.clear()
 	if !p.pairs(line[at:], spaces) || !p.has(keyKind) {

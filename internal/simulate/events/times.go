@@ -72,7 +72,7 @@ func parseEpoch(text string) (at time.Time, ok bool) {
 	n, err := strconv.ParseInt(whole, 10, 64)
 	nanos, bad := strconv.ParseUint((fraction + "000000000")[:9], 10, 32)
 	if err != nil || bad != nil || n < 1e11 {
-		return time.Unix(n, int64(nanos)), err == nil && bad == nil && n >= 0 //nolint:gosec // G115: below a second
+		return time.Unix(n, int64(nanos)), err == nil && bad == nil && n >= 0
 	}
 	unit := time.Second
 	for most := int64(1e11); n >= most && unit > 1; most *= 1e3 {

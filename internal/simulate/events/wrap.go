@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // wrapper extracts a program's own line from the wrapping of log collectors.
@@ -109,49 +110,36 @@ func bytesOf(array []byte) (text []byte) {
 // several.
 const dockerPiece = 16 << 10
 
-// The streams of a container. A runtime mixes their lines.
-const (
-	noStream = iota - 1 // the line is not of a container
-	stdout
-	stderr
-	streams
-)
-
 // container returns the original line of a container if a runtime wrapped it, or else the line
 // itself. Docker's driver json-file writes {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes
-// put the time, the stream and a tag before the line. goesOn reports whether the next line of the
+// put the time, the stream and a tag before the line. The stream is empty for a line that is not of a
+// container. A runtime mixes the lines of two streams; goesOn reports whether the next line of the
 // same stream continues it. container also unwraps one other unmistakable form: an array of a time
 // and a line, as in Loki.
-func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool) {
+func (w *wrapper) container(line []byte) (inner []byte, stream string, goesOn bool) {
 	switch {
 	case bytes.HasPrefix(line, []byte(`{"log":"`)):
 		inner, ok := w.unwrap(line)
-		name, isDocker := bytes.CutPrefix(w.values[streamSlot].raw, []byte("std"))
-		if !ok || !isDocker {
+		stream := string(w.values[streamSlot].raw)
+		if !ok || !strings.HasPrefix(stream, "std") {
 			w.stamp = w.stamp[:0]
 			break
 		}
-		return inner, streamOf(name), len(inner) >= dockerPiece && !bytes.HasSuffix(w.values[1].raw, []byte{'\n'})
+		return inner, stream, len(inner) >= dockerPiece && !bytes.HasSuffix(w.values[1].raw, []byte{'\n'})
 	case bytes.HasPrefix(line, []byte(`["`)):
 		if inner, ok := w.unwrap(line); ok {
-			return inner, noStream, false
+			return inner, "", false
 		}
 	case len(line) > 20 && line[4] == '-' && line[10] == 'T':
-		at, rest, _ := bytes.Cut(line, []byte{' '})
-		name, rest, _ := bytes.Cut(rest, []byte{' '})
-		tag, rest, ok := bytes.Cut(rest, []byte{' '})
-		if ok && (string(name) == "stdout" || string(name) == "stderr") && len(tag) > 0 && (tag[0] == 'F' || tag[0] == 'P') {
-			w.stamp = append(w.stamp[:0], at...)
-			return rest, streamOf(name[len("std"):]), tag[0] == 'P'
+		parts := bytes.SplitN(line, []byte{' '}, 4) // time, stream, tag, line
+		if len(parts) < 4 || !bytes.HasPrefix(parts[1], []byte("std")) {
+			break
+		}
+		goesOn = bytes.HasPrefix(parts[2], []byte{'P'})
+		if goesOn || bytes.HasPrefix(parts[2], []byte{'F'}) {
+			w.stamp = append(w.stamp[:0], parts[0]...)
+			return parts[3], string(parts[1]), goesOn
 		}
 	}
-	return line, noStream, false
-}
-
-// streamOf returns the stream with that name. name is the part after std.
-func streamOf(name []byte) int {
-	if bytes.HasPrefix(name, []byte("err")) {
-		return stderr
-	}
-	return stdout
+	return line, "", false
 }
