@@ -235,9 +235,7 @@ func TestExactThroughFaults(t *testing.T) {
 	}
 }
 
-func keyID(k int) ratelimit.CounterID {
-	return ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
-}
+
 
 // countThroughFaults counts one request. It first writes on the document as read. After an unknown
 // outcome or three conflicts it writes unversioned, until the document shows that the write was

@@ -1,157 +1,160 @@
 package mongo
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
 
-// wireLog checks all commands that pass through a proxy.
+// wireLog has the commands on the counters that pass through a proxy, as JSON.
 type wireLog struct {
 	mu       sync.Mutex
-	forms    map[string]int
-	problems map[string]int
+	commands []string
 }
 
-func (l *wireLog) observe(command bson.Raw) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := checkCommand(command)
-	if c == nil {
-		return
-	}
-	for _, form := range c.forms {
-		l.forms[form]++
-	}
-	for _, problem := range c.problems {
-		l.problems[problem]++
-	}
-}
-
-func observed(p *mongotest.Proxy) *wireLog {
-	l := &wireLog{forms: map[string]int{}, problems: map[string]int{}}
-	p.Observe(l.observe)
+func logCommands(p *mongotest.Proxy) *wireLog {
+	l := &wireLog{}
+	p.Observe(func(command bson.Raw) {
+		if collection, _ := command.Index(0).Value().StringValueOK(); collection == "ratelimits" {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.commands = append(l.commands, commandJSON(command))
+		}
+	})
 	return l
 }
 
-// saw fails on any problem, and if one of the forms never occurred.
-func (l *wireLog) saw(t *testing.T, forms ...string) {
-	t.Helper()
+var (
+	long = regexp.MustCompile(`\{"\$numberLong":"(-?\d+)"\}`)
+	date = regexp.MustCompile(`\{"\$date":(\d+)L\}`)
+)
+
+// commandJSON returns a command with the suffix L for 64-bit numbers and D for dates. It leaves out
+// the fields that the driver adds for a session, and the usual read preference.
+func commandJSON(command bson.Raw) string {
+	var fields bson.D
+	err := bson.Unmarshal(command, &fields)
+	fields = slices.DeleteFunc(fields, func(e bson.E) bool {
+		mode, _ := e.Value.(bson.D)
+		return slices.Contains([]string{"lsid", "txnNumber", "$clusterTime", "maxTimeMS", "$db"}, e.Key) ||
+			e.Key == "$readPreference" && strings.HasPrefix(mongotest.Get[string](mode, "mode"), "primary")
+	})
+	text, failed := bson.MarshalExtJSON(fields, true, false)
+	if err != nil || failed != nil {
+		return fmt.Sprint(err, failed)
+	}
+	return date.ReplaceAllString(long.ReplaceAllString(string(text), "${1}L"), "${1}D")
+}
+
+// take returns the commands since the last call, ordered by name.
+func (l *wireLog) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, problem := range slices.SortedFunc(maps.Keys(l.problems), func(a, b string) int { return cmp.Compare(l.problems[b], l.problems[a]) }) {
-		if i < 10 {
-			t.Errorf("%d times: %.300s", l.problems[problem], problem)
-		}
-	}
-	for _, form := range forms {
-		if l.forms[form] == 0 {
-			t.Errorf("no %s was seen, only %v", form, l.forms)
-		}
+	commands := l.commands
+	l.commands = nil
+	slices.Sort(commands)
+	return commands
+}
+
+// wireWrite is a write by me with sequence 7, and the parts of its statement that depend on its form.
+type wireWrite struct {
+	write    syncer.Write
+	q        string // the condition, besides the _id
+	inc, set string
+	max      string
+	others   string // operators after $max
+}
+
+func wireWrites() []wireWrite {
+	const (
+		sequence  = `"frame":60L,"writers.me":{"$not":{"$gte":7L}},"pruned":{"$not":{"$gte":7L}}`
+		asRead    = `"version":2L,"etag":3L`
+		unset     = `,"$unset":{"requestCounters.60":"","writers.x":""}`
+		increment = `,"requestCounters.120":4L`
+	)
+	delta := []ratelimit.FrameCount{{Name: 120, Count: 4}}
+	remove := syncer.Removal{Frames: []ratelimit.FrameCount{{Name: 60, Count: 5}}, Writers: []syncer.WriterSeq{{Writer: "x", Seq: 6}}}
+	return []wireWrite{
+		{write: syncer.Write{Versioned: true, Delta: delta}, q: `"version":{"$in":[0L,null]},"etag":{"$in":[0L,null]}`, inc: increment},
+		{write: syncer.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Remove: remove}, q: asRead, inc: increment, others: unset},
+		{write: syncer.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Rewrite: true}, q: asRead, set: `,"requestCounters":{"120":4L}`},
+		{write: syncer.Write{Version: 2, Etag: 3, Delta: delta}, q: sequence, inc: increment},
+		{
+			write: syncer.Write{Delta: delta, Remove: remove, Pruned: 6}, q: sequence + `,"requestCounters.60":5L,"writers.x":6L`,
+			inc: increment, max: `,"pruned":6L`, others: unset,
+		},
+		{write: syncer.Write{Delta: []ratelimit.FrameCount{{Name: 120, Count: -4}}}, q: sequence, inc: `,"requestCounters.120":-4L`},
+		{write: syncer.Write{}, q: sequence, others: `,"$setOnInsert":{"requestCounters":{}}`},
 	}
 }
 
-// TestCommandsOnTheWire: several instances make all kinds of writes through faults. Every command
-// on the counters must be correct on a server that follows it to the letter.
-func TestCommandsOnTheWire(t *testing.T) {
+const (
+	updateStart = `{"update":"ratelimits","comment":"oauth-server: write counters","ordered":false,"writeConcern":{"w":"majority"},"updates":[`
+	findStart   = `{"find":"ratelimits","batchSize":{"$numberInt":"1000"},"comment":"oauth-server: read counters","filter":{"_id":{"$in":[`
+	findEnd     = `]}},"readConcern":{"level":"majority"}}`
+)
+
+// TestExchangeOnTheWire: an exchange is at most one command of each kind, in the order of the _ids.
+// Every write is an upsert with a condition. The server must not stop at an error, a majority
+// acknowledges, and reads see what a majority has.
+func TestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
-	const instances, rounds, keys = 4, 12, 6
-	_, direct, proxy := throughProxy(t)
-	log := observed(proxy)
-	proxy.Decide(lossy(7))
-	var wg sync.WaitGroup
-	for i := range instances {
-		s := openAt(t, proxy.URI, direct.db.Name())
-		wg.Go(func() {
-			w := wireInstance{store: s, me: fmt.Sprintf("w%d", i), seq: int64(i), random: rand.New(rand.NewPCG(uint64(i), 3))}
-			for range rounds {
-				w.exchange(t, keys)
-				_, _ = proxy.Deliver()
-			}
-			_, _ = s.CountersOf(t.Context(), "shop", nil, 10)
-			_ = s.EraseCounters(t.Context(), "shop", new("user 3"))
-			_ = s.EraseCounters(t.Context(), "other", nil)
+	s, _, proxy := throughProxy(t)
+	log := logCommands(proxy)
+	var items []syncer.Item
+	var updates, ids []string
+	for i, form := range wireWrites() {
+		w := form.write
+		w.NewEtag, w.Writer, w.Seq, w.Frame, w.Expire = 9, "me", 7, 60, time.UnixMilli(4_000_000_000_000)
+		items = append(items, syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprint(i), Limit: "l"}, Write: &w, Read: true})
+		id := fmt.Sprintf(`{"clientId":"shop","username":"%d","limit":"l"}`, i)
+		ids = append(ids, id)
+		updates = append(updates, fmt.Sprintf(`{"q":{"_id":%s,%s},"u":{"$inc":{"version":1L%s},"$set":{"etag":9L,"frame":60L%s},`+
+			`"$max":{"expire":4000000000000D,"writers.me":7L%s}%s},"upsert":true}`, id, form.q, form.inc, form.set, form.max, form.others))
+	}
+	_, err := s.Exchange(t.Context(), items)
+	check.OK(t, err)
+	check.Equal(t, "commands", log.take(), []string{
+		findStart + strings.Join(ids, ",") + findEnd, updateStart + strings.Join(updates, ",") + `]}`,
+	})
+	for i := range items {
+		items[i].Write = nil
+	}
+	_, err = s.Exchange(t.Context(), items[:1])
+	check.OK(t, err)
+	check.Equal(t, "a read", log.take(), []string{findStart + ids[0] + findEnd})
+}
+
+// TestClientOnTheWire: the counters of a client, or of one of its users, are a range of _ids.
+func TestClientOnTheWire(t *testing.T) {
+	t.Parallel()
+	s, _, proxy := throughProxy(t)
+	log := logCommands(proxy)
+	for username, ids := range map[*string]string{
+		nil:       `{"_id":{"$gte":{"clientId":"shop"},"$lte":{"clientId":"shop","username":{"$maxKey":1}}}}`,
+		new("ada"): `{"_id":{"$gte":{"clientId":"shop","username":"ada"},"$lte":{"clientId":"shop","username":"ada","limit":{"$maxKey":1}}}}`,
+	} {
+		_, err := s.CountersOf(t.Context(), "shop", username, 10)
+		check.OK(t, err)
+		check.OK(t, s.EraseCounters(t.Context(), "shop", username))
+		check.Equal(t, "commands", log.take(), []string{
+			`{"delete":"ratelimits","comment":"oauth-server: erase counters","ordered":true,"writeConcern":{"w":"majority"},` +
+				`"deletes":[{"q":` + ids + `,"limit":{"$numberInt":"0"}}]}`,
+			`{"find":"ratelimits","comment":"oauth-server: read client counters","filter":` + ids + `,"limit":10L,"readConcern":{"level":"majority"}}`,
 		})
 	}
-	wg.Wait()
-	log.saw(t, "update", "find", "delete", "range", "versioned", "versioned, no document", "unversioned", "removes requestCounters",
-		"removes writers", "rewrite", "prunes", "gives back", "counts nothing", "bulk of many", "find of many")
-}
-
-// wireInstance writes in every way that the contract allows for the document it read.
-type wireInstance struct {
-	store  *Store
-	me     string
-	seq    int64
-	random *rand.Rand
-	known  []*syncer.Record
-}
-
-func (x *wireInstance) exchange(t *testing.T, keys int) {
-	t.Helper()
-	items := make([]syncer.Item, keys)
-	if x.known == nil {
-		x.known = make([]*syncer.Record, keys)
-	}
-	for k := range items {
-		items[k] = syncer.Item{ID: keyID(k), Read: x.random.IntN(4) > 0}
-		if x.random.IntN(5) > 0 {
-			x.seq += 10
-			items[k].Write = x.write(x.known[k])
-		}
-	}
-	results, err := x.store.Exchange(t.Context(), items)
-	for k, r := range results {
-		if r.Status == syncer.Rejected && items[k].Write != nil {
-			t.Errorf("write %+v is rejected: %v", items[k].Write, r.Err)
-		}
-		if r.Read {
-			x.known[k] = r.Record
-		}
-	}
-	if err != nil && t.Context().Err() != nil {
-		t.Error(err)
-	}
-}
-
-func (x *wireInstance) write(base *syncer.Record) *syncer.Write {
-	w := aWrite(x.me, x.seq, 1)
-	w.Delta[0].Name += 60 * x.random.Int64N(3)
-	onto(base, w, x.random.IntN(2) == 0)
-	if base == nil {
-		if x.random.IntN(3) == 0 {
-			w.Delta = nil
-		}
-		return w
-	}
-	w.Seq = max(w.Seq, base.Pruned+1)
-	x.seq = w.Seq
-	switch w.Rewrite = w.Versioned && x.random.IntN(3) == 0; {
-	case w.Rewrite:
-	case x.random.IntN(3) == 0 && len(base.Frames) > 1:
-		w.Remove.Frames = []ratelimit.FrameCount{base.Frames[0]}
-		w.Delta[0].Name = base.Frames[1].Name
-	case x.random.IntN(3) == 0 && len(base.Frames) > 0:
-		w.Delta = []ratelimit.FrameCount{{Name: base.Frames[0].Name, Count: -1}}
-	}
-	for _, name := range slices.Sorted(maps.Keys(base.Writers)) {
-		if name != x.me && x.random.IntN(4) == 0 {
-			w.Remove.Writers = append(w.Remove.Writers, syncer.WriterSeq{Writer: name, Seq: base.Writers[name]})
-			w.Pruned = max(w.Pruned, base.Writers[name])
-		}
-	}
-	return w
 }
 
 // TestLargestExchangeOnTheWire: the largest exchange is one command of each kind. An exchange that
@@ -159,27 +162,22 @@ func (x *wireInstance) write(base *syncer.Record) *syncer.Write {
 func TestLargestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
-	log := observed(proxy)
+	log := logCommands(proxy)
 	items := make([]syncer.Item, syncer.MaxBatch+1)
 	for i := range items {
 		items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("%05d", i)}, Write: aWrite("me", 1, 1), Read: true}
 	}
-	if _, err := s.Exchange(t.Context(), items); err == nil || log.forms["update"]+log.forms["find"] > 0 {
-		t.Errorf("too large an exchange: %v, and %v was sent", err, log.forms)
+	if _, err := s.Exchange(t.Context(), items); err == nil || len(log.take()) > 0 {
+		t.Errorf("too large an exchange: %v", err)
 	}
 	results, err := s.Exchange(t.Context(), items[:syncer.MaxBatch])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, r := range results {
 		if r.Status != syncer.Applied || !r.Read {
 			t.Fatalf("item %d: %+v", i, r)
 		}
 	}
-	log.saw(t, "bulk of 1000")
-	if log.forms["update"] != 1 || log.forms["find"] != 1 {
-		t.Errorf("sent were %v", log.forms)
-	}
+	check.Equal(t, "commands", len(log.take()), 2)
 }
 
 // TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one without reads
@@ -187,28 +185,25 @@ func TestLargestExchangeOnTheWire(t *testing.T) {
 func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
+	log := logCommands(proxy)
 	broken := aWrite("me", 1, 1)
 	broken.Writer = "a.b"
 	strange := ratelimit.CounterID{ClientID: "shop", Username: "\xff"}
 	for name, test := range map[string]struct {
-		item          syncer.Item
-		updates, find int
+		item syncer.Item
+		sent string
 	}{
-		"nothing":              {syncer.Item{ID: hotID}, 0, 0},
-		"a read":               {syncer.Item{ID: hotID, Read: true}, 0, 1},
-		"a write":              {syncer.Item{ID: hotID, Write: aWrite("me", 1, 1)}, 1, 0},
-		"both":                 {syncer.Item{ID: hotID, Write: aWrite("me", 2, 1), Read: true}, 1, 1},
-		"a refused write":      {syncer.Item{ID: hotID, Write: broken}, 0, 0},
-		"a name that is none":  {syncer.Item{ID: strange, Write: aWrite("me", 1, 1), Read: true}, 0, 0},
-		"refused, but read":    {syncer.Item{ID: hotID, Write: broken, Read: true}, 0, 1},
-		"nothing of that name": {syncer.Item{ID: strange, Read: true}, 0, 0},
+		"nothing":              {syncer.Item{ID: hotID}, ""},
+		"a write":              {syncer.Item{ID: hotID, Write: aWrite("me", 1, 1)}, "update"},
+		"a refused write":      {syncer.Item{ID: hotID, Write: broken}, ""},
+		"a name that is none":  {syncer.Item{ID: strange, Write: aWrite("me", 1, 1), Read: true}, ""},
+		"refused, but read":    {syncer.Item{ID: hotID, Write: broken, Read: true}, "find"},
+		"nothing of that name": {syncer.Item{ID: strange, Read: true}, ""},
 	} {
-		log := observed(proxy)
-		if _, err := s.Exchange(t.Context(), []syncer.Item{test.item}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if log.saw(t); log.forms["update"] != test.updates || log.forms["find"] != test.find {
-			t.Errorf("%s: sent were %v", name, log.forms)
+		_, err := s.Exchange(t.Context(), []syncer.Item{test.item})
+		check.OK(t, err)
+		if sent := strings.Join(log.take(), " "); (sent == "") != (test.sent == "") || !strings.HasPrefix(sent, `{"`+test.sent) && sent != "" {
+			t.Errorf("%s: sent was %s", name, sent)
 		}
 	}
 }
@@ -219,16 +214,22 @@ func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 func TestPrimaryOnTheWire(t *testing.T) {
 	router := slices.Concat(bson.D{{Key: "msg", Value: "isdbgrid"}}, greeting)
 	proxy := mongotest.NewProxy(t, "mongodb://"+fakeServerThat(t, router, bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}}))
-	log := observed(proxy)
+	log := logCommands(proxy)
 	client, err := mongo.Connect(clientOptions(proxy.URI + "/?readPreference=nearest&readConcernLevel=local&w=1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := newStore(client, "x")
 	defer func() { _ = s.Close() }()
 	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
 	if err == nil || results[0].Status != syncer.Applied { // the server cannot find
 		t.Errorf("got %+v, %v", results, err)
 	}
-	log.saw(t, "update", "find")
+	for _, command := range log.take() {
+		if strings.Contains(command, "nearest") || !strings.Contains(command, `{"level":"majority"}`) && !strings.Contains(command, `{"w":"majority"}`) {
+			t.Errorf("sent was %s", command)
+		}
+	}
+}
+
+func keyID(k int) ratelimit.CounterID {
+	return ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
 }
