@@ -1,8 +1,11 @@
 package syncer
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may still reach the
@@ -44,6 +47,11 @@ func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
 
 // DrawEtag returns a new etag.
 func DrawEtag() int64 { return newEtag() }
+
+// Refresh is [Syncer.Flush] without writes.
+func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
+	return s.exchange(ctx, s.entriesOf(keys, true))
+}
 
 // Degraded returns nil while exchanges succeed, otherwise the problem.
 func (s *Syncer) Degraded() error {

@@ -89,11 +89,6 @@ func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
 	return s.exchange(ctx, s.entriesOf(keys, false))
 }
 
-// Refresh is [Syncer.Flush] without writes: it reads the documents immediately.
-func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
-	return s.exchange(ctx, s.entriesOf(keys, true))
-}
-
 // entriesOf returns queue entries for the counters of keys.
 func (s *Syncer) entriesOf(keys []ratelimit.Key, readOnly bool) (entries []entry) {
 	for _, k := range keys {

@@ -1,10 +1,8 @@
 package bolt
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,26 +11,13 @@ import (
 	"oauth-server/internal/store/storetest"
 )
 
-var target = storetest.Target{
-	Location: func(t *testing.T) string {
-		t.Helper()
-		return filepath.Join(t.TempDir(), "oauth-server.db")
-	},
-	Open: func(_ context.Context, location string) (storetest.Backend, error) {
-		return Open(location, Options{})
-	},
-	Put: putRecord,
-}
-
 func TestMain(m *testing.M) {
-	storetest.BackendChild(backendTarget.Open)
+	storetest.Child(target)
 	if path, ok := os.LookupEnv("BOLT_TEST_HOLD"); ok {
 		holdForever(path)
 	}
 	goleak.VerifyTestMain(m)
 }
-
-func TestConformance(t *testing.T) { storetest.Run(t, target) }
 
 // holdForever runs in the process that holds the file in a test.
 func holdForever(path string) {

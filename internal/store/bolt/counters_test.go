@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -21,12 +20,6 @@ import (
 func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
 	t.Helper()
 	check.OK(t, s.change(t.Context(), counters, func(tb *table) error { return tb.put(counterKey(id), "", value) }))
-}
-
-// putRecord is the Put of the conformance suite.
-func putRecord(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
-	t.Helper()
-	putCounter(t, b.(*Store), r.ID, encodeCounter(&r, expire))
 }
 
 // TestCounterRecord: decoding returns the encoded document. A truncated record does not decode.

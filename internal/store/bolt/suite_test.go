@@ -9,20 +9,25 @@ import (
 
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/storetest"
+	"oauth-server/internal/syncer"
 )
 
-var backendTarget = storetest.BackendTarget{
+var target = storetest.Target{
 	Location: func(t *testing.T) string {
 		t.Helper()
 		return filepath.Join(t.TempDir(), "oauth-server.db")
 	},
-	Open: func(_ context.Context, location string) (store.Backend, error) { return Open(location, Options{}) },
-	Sweep: func(ctx context.Context, b store.Backend, now time.Time) error {
+	Open: func(_ context.Context, location string) (storetest.Backend, error) { return Open(location, Options{}) },
+	Sweep: func(ctx context.Context, b storetest.Backend, now time.Time) error {
 		_, err := b.(*Store).Sweep(ctx, now)
 		return err
 	},
 	Many: 2 * partRecords,
-	Age: func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration) {
+	PutCounter: func(t *testing.T, b storetest.Backend, r syncer.Record) {
+		t.Helper()
+		putCounter(t, b.(*Store), r.ID, encodeCounter(&r, storetest.Epoch))
+	},
+	Age: func(t *testing.T, b storetest.Backend, table store.Table, key string, by time.Duration) {
 		t.Helper()
 		changeValue(t, b, table.Name, []byte(key), func(value []byte) []byte {
 			r, err := decodeRecord(value)
@@ -35,13 +40,13 @@ var backendTarget = storetest.BackendTarget{
 			})
 		})
 	},
-	Spoil: map[string]func(t *testing.T, b store.Backend, table store.Table, key string){
+	Spoil: map[string]func(t *testing.T, b storetest.Backend, table store.Table, key string){
 		"edited by hand": spoil(func([]byte) []byte { return []byte(`{"n":1}`) }),
 		"newer version":  spoil(func(value []byte) []byte { value[0] = recordFormat + 1; return value }),
 		"truncated":      spoil(func(value []byte) []byte { return value[:9] }),
 		"empty":          spoil(func([]byte) []byte { return nil }),
 	},
-	SpoilEntry: map[string]func(t *testing.T, b store.Backend, number int64){
+	SpoilEntry: map[string]func(t *testing.T, b storetest.Backend, number int64){
 		"edited by hand": spoilEntryAt(func([]byte) []byte { return []byte(`{"n":1}`) }),
 		"newer version":  spoilEntryAt(func(value []byte) []byte { value[0] = recordFormat + 1; return value }),
 		"truncated":      spoilEntryAt(func(value []byte) []byte { return value[:5] }),
@@ -49,22 +54,22 @@ var backendTarget = storetest.BackendTarget{
 	},
 }
 
-func spoil(how func(value []byte) []byte) func(t *testing.T, b store.Backend, table store.Table, key string) {
-	return func(t *testing.T, b store.Backend, table store.Table, key string) {
+func spoil(how func(value []byte) []byte) func(t *testing.T, b storetest.Backend, table store.Table, key string) {
+	return func(t *testing.T, b storetest.Backend, table store.Table, key string) {
 		t.Helper()
 		changeValue(t, b, table.Name, []byte(key), how)
 	}
 }
 
-func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b store.Backend, number int64) {
-	return func(t *testing.T, b store.Backend, number int64) {
+func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b storetest.Backend, number int64) {
+	return func(t *testing.T, b storetest.Backend, number int64) {
 		t.Helper()
 		changeValue(t, b, trailBucket, binary.BigEndian.AppendUint64(nil, uint64(number)), how)
 	}
 }
 
 // changeValue changes the value stored under a key.
-func changeValue(t *testing.T, b store.Backend, bucket string, key []byte, how func(value []byte) []byte) {
+func changeValue(t *testing.T, b storetest.Backend, bucket string, key []byte, how func(value []byte) []byte) {
 	t.Helper()
 	err := b.(*Store).writes.do(t.Context(), func(w *writeTx) error {
 		w.touch()
@@ -76,4 +81,4 @@ func changeValue(t *testing.T, b store.Backend, bucket string, key []byte, how f
 	}
 }
 
-func TestBackend(t *testing.T) { storetest.RunBackend(t, backendTarget) }
+func TestBackend(t *testing.T) { storetest.Run(t, target) }

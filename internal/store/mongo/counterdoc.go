@@ -275,7 +275,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 		accounted = result.MatchedCount
 		for i := range result.UpsertedIDs {
 			created := others
-			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && writes[i].Version != 0 {
+			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && (writes[i].Version != 0 || writes[i].Etag != 0) {
 				// The condition did not hold, but the write is counted. If it is sent again, its
 				// own sequence stops it.
 				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write has created it anew")}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -89,10 +90,7 @@ func TestRecreated(t *testing.T) {
 	w := onto(document(t, direct), aWrite("me", 7, 2), true)
 	proxy.Once("update", mongotest.Delay)
 	mustNotGuess(t, s, w)
-	_, err := ttlStore{direct}.Sweep(t.Context(), time.Now().Add(2*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, sweep(t.Context(), direct, time.Now().Add(2*time.Hour)))
 	mustApply(t, direct, aWrite("other", 1, 4), syncer.Applied)
 	deliver(t, proxy, 1)
 	mustApply(t, s, again(w), syncer.Applied)
@@ -234,8 +232,6 @@ func TestExactThroughFaults(t *testing.T) {
 		}
 	}
 }
-
-
 
 // countThroughFaults counts one request. It first writes on the document as read. After an unknown
 // outcome or three conflicts it writes unversioned, until the document shows that the write was

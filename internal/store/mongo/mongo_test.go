@@ -1,11 +1,8 @@
 package mongo
 
 import (
-	"context"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -15,23 +12,6 @@ import (
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
 )
-
-// target uses locations of the form "URI database".
-var target = storetest.Target{
-	Location: location,
-	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
-		uri, database, _ := strings.Cut(location, " ")
-		s, err := Open(ctx, Options{URI: uri, Database: database})
-		if err != nil {
-			return nil, err
-		}
-		return ttlStore{s}, nil
-	},
-	Put: func(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
-		t.Helper()
-		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
-	},
-}
 
 // location migrates an empty database.
 func location(t *testing.T) string {
@@ -49,7 +29,7 @@ func location(t *testing.T) string {
 }
 
 // recordDocument returns the document that reads as the record.
-func recordDocument(r *syncer.Record, expire time.Time) bson.D {
+func recordDocument(r *syncer.Record) bson.D {
 	doc := bson.D{
 		{Key: "_id", Value: counterID(r.ID)},
 		{Key: "version", Value: r.Version},
@@ -64,7 +44,7 @@ func recordDocument(r *syncer.Record, expire time.Time) bson.D {
 		writers = append(writers, bson.E{Key: name, Value: seq})
 	}
 	return append(doc, bson.E{Key: "writers", Value: writers}, bson.E{Key: counts, Value: wholeCounts(r.Frames)},
-		bson.E{Key: "expire", Value: expire})
+		bson.E{Key: "expire", Value: storetest.Epoch})
 }
 
 // putDocument stores a document of a counter unchanged and bypasses the validator.
@@ -83,11 +63,9 @@ func putDocument(t *testing.T, s *Store, doc bson.D) {
 }
 
 func TestMain(m *testing.M) {
-	storetest.BackendChild(backendTarget.Open)
+	storetest.Child(target)
 	if os.Getenv("MONGODB_TEST_URI") == "" {
 		os.Exit(m.Run()) // testcontainers keeps its own connections open until the end
 	}
 	goleak.VerifyTestMain(m)
 }
-
-func TestConformance(t *testing.T) { storetest.Run(t, target) }

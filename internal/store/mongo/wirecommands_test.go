@@ -143,7 +143,7 @@ func TestClientOnTheWire(t *testing.T) {
 	s, _, proxy := throughProxy(t)
 	log := logCommands(proxy)
 	for username, ids := range map[*string]string{
-		nil:       `{"_id":{"$gte":{"clientId":"shop"},"$lte":{"clientId":"shop","username":{"$maxKey":1}}}}`,
+		nil:        `{"_id":{"$gte":{"clientId":"shop"},"$lte":{"clientId":"shop","username":{"$maxKey":1}}}}`,
 		new("ada"): `{"_id":{"$gte":{"clientId":"shop","username":"ada"},"$lte":{"clientId":"shop","username":"ada","limit":{"$maxKey":1}}}}`,
 	} {
 		_, err := s.CountersOf(t.Context(), "shop", username, 10)

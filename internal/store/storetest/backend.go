@@ -12,30 +12,40 @@ import (
 	"time"
 
 	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 )
 
-// BackendTarget is a [store.Backend] under test.
-type BackendTarget struct {
+// Backend is a backend with counters.
+type Backend interface {
+	store.Backend
+	syncer.Store
+	byClient
+}
+
+// Target is a backend under test.
+type Target struct {
 	// Location creates an empty place for data and returns the string that Open needs to find it,
 	// even in another process. The place is removed when the test ends.
 	Location func(t *testing.T) string
 	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
 	// location can be opened again.
-	Open func(ctx context.Context, location string) (store.Backend, error)
+	Open func(ctx context.Context, location string) (Backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
-	// Sweep removes records that expired before now, as [store.Sweeper] or the TTL monitor of a server does.
-	Sweep func(ctx context.Context, b store.Backend, now time.Time) error
+	// Sweep removes records and counters that expired before now, as [store.Sweeper] or the TTL monitor of a server does.
+	Sweep func(ctx context.Context, b Backend, now time.Time) error
 	// Faulty opens the data at a location over a connection that can be broken; nil: not supported.
-	Faulty func(t *testing.T, location string) (store.Backend, Faults)
+	Faulty func(t *testing.T, location string) (Backend, Faults)
 	// Many is how many records exist at once in the largest test.
 	Many int
 	// Age moves the time at which a record was written back.
-	Age func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration)
+	Age func(t *testing.T, b Backend, table store.Table, key string, by time.Duration)
 	// Spoil has ways to make a stored record unreadable, by name.
-	Spoil map[string]func(t *testing.T, b store.Backend, table store.Table, key string)
+	Spoil map[string]func(t *testing.T, b Backend, table store.Table, key string)
 	// SpoilEntry has ways to make an entry of the trail unreadable. Its number stays.
-	SpoilEntry map[string]func(t *testing.T, b store.Backend, number int64)
+	SpoilEntry map[string]func(t *testing.T, b Backend, number int64)
+	// PutCounter stores the document of a counter unchanged, as if another program had written it.
+	PutCounter func(t *testing.T, b Backend, r syncer.Record)
 }
 
 // Faults breaks or delays a writing command. Commands are counted from the call, from 1.
@@ -56,8 +66,8 @@ var (
 	Tables = []store.Table{plain, owned, volatile, trailed}
 )
 
-// RunBackend runs the conformance suite of [store.Backend].
-func RunBackend(t *testing.T, target BackendTarget) {
+// Run runs the whole suite.
+func Run(t *testing.T, target Target) {
 	t.Helper()
 	each, one := []store.Table{plain, owned, volatile}, []store.Table{plain}
 	for _, test := range []struct {
@@ -94,19 +104,26 @@ func RunBackend(t *testing.T, target BackendTarget) {
 		{"damage in the trail", one, damagedEntries},
 	} {
 		for _, table := range test.tables {
-			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, BackendTarget: target, table: table}.fresh()) })
+			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, Target: target, table: table}.fresh()) })
 		}
 	}
 	if target.Faulty != nil {
 		runFaults(t, target)
 	}
+	RunCounters(t, CounterTarget{
+		Fresh: func(t *testing.T) syncer.Store { t.Helper(); return suite{T: t, Target: target}.fresh().Backend },
+		Put:   func(t *testing.T, s syncer.Store, r syncer.Record) { t.Helper(); target.PutCounter(t, s.(Backend), r) },
+		Sweep: func(ctx context.Context, s syncer.Store, now time.Time) error {
+			return target.Sweep(ctx, s.(Backend), now)
+		},
+	})
 }
 
 // suite is a test with its backend and table.
 type suite struct {
 	*testing.T
-	BackendTarget
-	store.Backend
+	Target
+	Backend
 	location string
 	table    store.Table
 }

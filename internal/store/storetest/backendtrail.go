@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 )
 
 // trailNext: only an entry with the next number is accepted. Any other is refused, and changes nothing.
@@ -264,6 +265,8 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 	_, errs["Put volatile"] = s.Put(ctx, volatile, numbered("new", 1), store.Seen{})
 	_, errs["Append"] = s.Append(ctx, entry(3), writing("new", 1))
 	_, _, errs["Trail"] = s.Trail(ctx, store.Mark{}, 10)
+	_, errs["Exchange to write"] = s.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Write: adding("me", 1)}})
+	_, errs["Exchange to read"] = s.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Read: true}})
 	_, errs["Now"] = s.Now(ctx)
 	if sweeper, ok := s.Backend.(store.Sweeper); ok {
 		_, errs["Sweep"] = sweeper.Sweep(ctx, Epoch.AddDate(1, 0, 0))
@@ -288,6 +291,7 @@ func contextsBefore(s suite) {
 	s.in(trailed).haveKeys("there")
 	s.same(there, s.get("there"))
 	s.haveHistory(1, 2)
+	s.check(load(s.T, s, counterID("new")) == nil, "a cancelled exchange has counted")
 }
 
 // cancelledWhileWriting: a cancelled write takes place completely or not at all.
@@ -376,10 +380,10 @@ func closedWhileWriting(s suite) {
 // backendEnv carries the location to the child process.
 const backendEnv = "STORETEST_BACKEND_LOCATION"
 
-// BackendChild returns at once, unless the suite started this process as the one to be killed. In
+// Child returns at once, unless the suite started this process as the one to be killed. In
 // that case it writes until it is killed, and prints the key and the number of each stored record.
 // TestMain of a backend calls it first.
-func BackendChild(open func(ctx context.Context, location string) (store.Backend, error)) {
+func Child(target Target) {
 	location, ok := os.LookupEnv(backendEnv)
 	if !ok {
 		return
@@ -392,7 +396,7 @@ func BackendChild(open func(ctx context.Context, location string) (store.Backend
 		fmt.Println(key, n)
 	}
 	ctx := context.Background()
-	b, err := open(ctx, location)
+	b, err := target.Open(ctx, location)
 	done(err, "newest", 0)
 	for w := range 8 {
 		go func() {
@@ -452,7 +456,7 @@ func killedWhileWriting(s suite) {
 }
 
 // runFaults tests a backend over a connection that breaks, beside one with a connection of its own.
-func runFaults(t *testing.T, target BackendTarget) {
+func runFaults(t *testing.T, target Target) {
 	t.Helper()
 	for name, run := range map[string]func(f faulty){
 		"a writer is dead": writerDead, "a writer or reader is late": late, "lost replies to Put": putLost,
@@ -460,7 +464,7 @@ func runFaults(t *testing.T, target BackendTarget) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait for connections most of the time
-			direct := suite{T: t, BackendTarget: target, table: trailed}.fresh()
+			direct := suite{T: t, Target: target, table: trailed}.fresh()
 			f := faulty{suite: direct, direct: direct}
 			f.Backend, f.faults = target.Faulty(t, direct.location)
 			run(f)

@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"oauth-server/internal/store"
 )
 
 // Epoch is "now" in this suite. Stores keep times to the millisecond.
@@ -49,14 +47,4 @@ func together(n int, do func(i int)) {
 	}
 	close(start)
 	wg.Wait()
-}
-
-// sweep sweeps until nothing is left to do, and checks how many records were removed.
-func sweep(t *testing.T, b store.Sweeper, now time.Time, want int) {
-	t.Helper()
-	n, err := b.Sweep(t.Context(), now)
-	succeed(t, "sweep", err)
-	if n != want {
-		t.Errorf("sweep at %s removed %d, want %d", now.Format(time.StampMilli), n, want)
-	}
 }

@@ -1,88 +1,64 @@
 package storetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
-	"oauth-server/internal/syncer/synctable"
 )
 
-// SyncBackend is the part of a [Backend] that shares counts. Its Sweep removes expired counters.
-type SyncBackend interface {
-	syncer.Store
-	store.Sweeper
-}
-
-// SyncTarget is a backend under test, limited to the methods that the syncer uses.
-type SyncTarget struct {
-	// Fresh opens an empty backend that is closed when the test ends.
-	Fresh func(t *testing.T) SyncBackend
+// CounterTarget is a [syncer.Store] under test.
+type CounterTarget struct {
+	// Fresh opens an empty store that is closed when the test ends.
+	Fresh func(t *testing.T) syncer.Store
 	// Put stores a document unchanged, as if another program had written it.
-	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
+	Put func(t *testing.T, s syncer.Store, r syncer.Record)
+	// Sweep removes the documents that expired before now.
+	Sweep func(ctx context.Context, s syncer.Store, now time.Time) error
 }
 
-// RunSync runs the groups of the suite for counters.
-func RunSync(t *testing.T, target SyncTarget) {
-	t.Helper()
-	t.Run("Counters", func(t *testing.T) { testCounters(t, target) })
-	t.Run("AllegrosTable", func(t *testing.T) { synctable.Run(t, target.Fresh(t)) })
-	if _, ok := target.Fresh(t).(eraser); ok { // the store in memory is not an eraser
-		t.Run("CountersOf", func(t *testing.T) { testCountersOf(t, target.Fresh(t).(eraser)) })
-		t.Run("EraseCounters", func(t *testing.T) { testEraseCounters(t, target.Fresh(t).(eraser)) })
-	}
-}
-
-// fixture is a fresh backend of a target.
-type fixture struct {
-	SyncBackend
-	put func(t *testing.T, r syncer.Record)
-}
-
-func (target SyncTarget) fresh(t *testing.T) fixture {
-	t.Helper()
-	b := target.Fresh(t)
-	put := func(t *testing.T, r syncer.Record) {
-		t.Helper()
-		target.Put(t, b, r, Epoch)
-	}
-	return fixture{b, put}
-}
-
-func testCounters(t *testing.T, target SyncTarget) {
+// RunCounters runs the part of the suite for counters.
+func RunCounters(t *testing.T, target CounterTarget) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, s fixture)
 	}{
-		{"conditions", counterConditions},
-		{"effects", counterEffects},
-		{"expire is raised, never lowered", counterExpires},
-		{"pruned is raised, never lowered, and refuses", counterPruned},
+		{"as the model", counterModel},
 		{"counts that make no sense", counterAbsurd},
 		{"too many frames, and a rewrite", counterTooManyFrames},
 		{"too many writers", counterTooManyWriters},
-		{"the same sequence again", counterResent},
-		{"late, after it was sent again", counterLate},
-		{"based on a document that is gone", counterGone},
-		{"gone and created anew by another", counterRecreated},
-		{"read and written at once", counterReadAndWritten},
-		{"read while others write", counterReadWhileWritten},
-		{"only what is asked for", counterOnlyWhatIsAsked},
-		{"results stand at their index", counterIndexes},
 		{"refused alone", counterRefusedAlone},
 		{"a batch out of order", counterDisorder},
 		{"names of any bytes", counterNames},
-		{"nothing to do", counterNothing},
-		{"the clock", counterClock},
 		{"many writers on hot keys", counterHot},
 		{"many remove the same", counterRemovedOnce},
+		{"of a client", countersOfClient},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, target.fresh(t)) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, fixture{target.Fresh(t), target}) })
 	}
 }
+
+// fixture is a fresh store of a target.
+type fixture struct {
+	syncer.Store
+	target CounterTarget
+}
+
+// Sweep removes the documents that expired before now.
+func (s fixture) Sweep(t *testing.T, now time.Time) error {
+	t.Helper()
+	return s.target.Sweep(t.Context(), s.Store, now)
+}
+
+func (s fixture) put(t *testing.T, r *syncer.Record) { t.Helper(); s.target.Put(t, s.Store, *r) }
 
 func counterID(username string) ratelimit.CounterID {
 	return ratelimit.CounterID{ClientID: "shop", Username: username}
@@ -105,31 +81,21 @@ func frames(names ...int64) (list []ratelimit.FrameCount) {
 
 // adding returns an unversioned write that counts n, the first of a writer.
 func adding(writer string, n int64) *syncer.Write {
-	return &syncer.Write{NewEtag: 11, Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
+	return &syncer.Write{NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
 }
 
-// onto bases a write on the document as r has it, nil for none, under the
-// sequence after the version.
+// onto bases a write on a document, or on none if r is nil.
 func onto(r *syncer.Record, w *syncer.Write) *syncer.Write {
-	w.Versioned = true
-	if r != nil {
-		w.Version, w.Etag, w.NewEtag, w.Seq = r.Version, r.Etag, r.Etag+1, r.Version+1
+	if w.Versioned = true; r != nil {
+		w.Version, w.Etag = r.Version, r.Etag
 	}
 	return w
 }
 
-// unversioned returns the same write, to be sent again after an unknown outcome.
-func unversioned(w *syncer.Write) *syncer.Write {
-	again := *w
-	again.Versioned, again.Version, again.Etag = false, 0, 0
-	again.NewEtag += 1000
-	return &again
-}
-
 // exchange makes a valid exchange, which must return a result for each item.
-func exchange(t *testing.T, b syncer.Store, items ...syncer.Item) []syncer.Result {
+func exchange(t *testing.T, s syncer.Store, items ...syncer.Item) []syncer.Result {
 	t.Helper()
-	results, err := b.Exchange(t.Context(), items)
+	results, err := s.Exchange(t.Context(), items)
 	succeed(t, "exchange", err)
 	if len(results) != len(items) {
 		t.Fatalf("%d results of %d items", len(results), len(items))
@@ -137,25 +103,19 @@ func exchange(t *testing.T, b syncer.Store, items ...syncer.Item) []syncer.Resul
 	return results
 }
 
-// attempt sends a write, which must have the wanted outcome, and returns the document.
-func attempt(t *testing.T, b syncer.Store, id ratelimit.CounterID, w *syncer.Write, want syncer.Status) *syncer.Record {
+// apply sends a write that must be applied, and returns the document.
+func apply(t *testing.T, s syncer.Store, id ratelimit.CounterID, w *syncer.Write) *syncer.Record {
 	t.Helper()
-	if r := exchange(t, b, syncer.Item{ID: id, Write: w})[0]; r.Status != want {
-		t.Fatalf("the write is %s (%v), want %s: %+v", r.Status, r.Err, want, w)
+	if r := exchange(t, s, syncer.Item{ID: id, Write: w})[0]; r.Status != syncer.Applied {
+		t.Fatalf("the write is %s (%v): %+v", r.Status, r.Err, w)
 	}
-	return load(t, b, id)
-}
-
-// apply sends a write that must be applied.
-func apply(t *testing.T, b syncer.Store, id ratelimit.CounterID, w *syncer.Write) *syncer.Record {
-	t.Helper()
-	return attempt(t, b, id, w, syncer.Applied)
+	return load(t, s, id)
 }
 
 // load returns the document, which must be valid; nil if it does not exist.
-func load(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
+func load(t *testing.T, s syncer.Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
-	r := look(t, b, id)
+	r := look(t, s, id)
 	if r != nil && (r.Problem != "" || r.Damaged) {
 		t.Fatalf("asked for %+v, got %+v", id, r)
 	}
@@ -163,9 +123,9 @@ func load(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
 }
 
 // look returns the document, valid or not.
-func look(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
+func look(t *testing.T, s syncer.Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
-	r := exchange(t, b, syncer.Item{ID: id, Read: true})[0]
+	r := exchange(t, s, syncer.Item{ID: id, Read: true})[0]
 	if !r.Read || r.Record != nil && r.Record.ID != id {
 		t.Fatalf("asked for %+v, got %+v", id, r)
 	}
@@ -181,23 +141,302 @@ func total(r *syncer.Record) (sum int64) {
 	return sum
 }
 
-func counterNothing(t *testing.T, s fixture) {
+func counterAbsurd(t *testing.T, s fixture) {
 	t.Helper()
-	exchange(t, s)
-	if r := exchange(t, s, syncer.Item{ID: counterID("u")})[0]; r.Read || r.Record != nil || r.Err != nil {
-		t.Errorf("an item without a wish got %+v", r)
+	r := &syncer.Record{
+		ID: counterID("u"), Version: 1, Etag: -5, Frame: minute, Writers: map[string]int64{"a": -1},
+		Frames: frames(7, 1, old, -1<<62, frame, 1<<62, 1<<62, 5),
 	}
-	if r := load(t, s, counterID("u")); r != nil {
-		t.Errorf("nothing is %+v", r)
+	s.put(t, r)
+	equal(t, "read as stored", r, load(t, s, r.ID))
+	w := onto(r, adding("me", 3))
+	w.Rewrite, w.Delta = true, frames(old, 2, frame, 3)
+	equal(t, "mended", frames(old, 2, frame, 3), apply(t, s, r.ID, w).Frames)
+}
+
+func manyFrames(n int64) (list []ratelimit.FrameCount) {
+	for i := range n {
+		list = append(list, frames(old+60*i, i+1)...)
+	}
+	return list
+}
+
+func counterTooManyFrames(t *testing.T, s fixture) {
+	t.Helper()
+	r := &syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Frames: manyFrames(syncer.MaxFramesRead)}
+	s.put(t, r)
+	equal(t, "as many as are read", r.Frames, load(t, s, r.ID).Frames)
+	r.Frames = manyFrames(syncer.MaxFramesRead + 5)
+	s.put(t, r)
+	got := look(t, s, r.ID)
+	equal(t, "the newest", r.Frames[5:], got.Frames)
+	if !got.Damaged || got.Problem == "" || got.Version != 3 || got.Etag != 4 {
+		t.Errorf("damaged is %v, the problem %q, at version %d and etag %d", got.Damaged, got.Problem, got.Version, got.Etag)
+	}
+	w := onto(got, adding("me", 1))
+	w.Rewrite, w.Delta = true, got.Frames[len(got.Frames)-2:]
+	equal(t, "rewritten", w.Delta, apply(t, s, r.ID, w).Frames)
+}
+
+func counterTooManyWriters(t *testing.T, s fixture) {
+	t.Helper()
+	r := &syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Writers: map[string]int64{}, Frames: frames(frame, 1)}
+	for i := range int64(syncer.MaxWritersRead + 5) {
+		r.Writers[fmt.Sprintf("w%d", i)] = i + 1
+	}
+	s.put(t, r)
+	got := look(t, s, r.ID)
+	if len(got.Writers) != syncer.MaxWritersRead || got.Writers["w4"] != 0 || got.Writers["w5"] != 6 {
+		t.Errorf("%d writers were read, with w4: %d and w5: %d", len(got.Writers), got.Writers["w4"], got.Writers["w5"])
+	}
+	if got.Problem == "" || got.Damaged {
+		t.Errorf("the problem is %q, damaged %v", got.Problem, got.Damaged)
 	}
 }
 
-func counterClock(t *testing.T, s fixture) {
+// counterRefusedAlone: a write that breaks the contract is rejected, and the others of its exchange
+// are still applied.
+func counterRefusedAlone(t *testing.T, s fixture) {
 	t.Helper()
-	before := time.Now()
-	got, err := s.Now(t.Context())
-	succeed(t, "now", err)
-	if d := got.Sub(before); d < -time.Hour || d > time.Hour {
-		t.Errorf("the store's clock is %s away from ours", d)
+	for name, spoil := range map[string]func(w *syncer.Write){
+		"a writer like a path":        func(w *syncer.Write) { w.Writer = "a.b" },
+		"a removed writer like one":   func(w *syncer.Write) { w.Remove.Writers = []syncer.WriterSeq{{Writer: "$x", Seq: 1}} },
+		"etag 0":                      func(w *syncer.Write) { w.NewEtag = 0 },
+		"no sequence":                 func(w *syncer.Write) { w.Seq = 0 },
+		"no length of frames":         func(w *syncer.Write) { w.Frame = 0 },
+		"a frame twice":               func(w *syncer.Write) { w.Delta = frames(frame, 1, frame, 1) },
+		"a frame counted and removed": func(w *syncer.Write) { w.Remove.Frames = frames(frame, 1) },
+		"an unversioned rewrite":      func(w *syncer.Write) { w.Rewrite = true },
+		"a rewrite that removes":      func(w *syncer.Write) { onto(nil, w).Rewrite, w.Remove.Frames = true, frames(old, 1) },
+	} {
+		items := make([]syncer.Item, 3)
+		for i, user := range []string{"1", "2", "3"} {
+			items[i] = syncer.Item{ID: counterID(name + user), Write: adding("me", 1), Read: true}
+		}
+		spoil(items[1].Write)
+		results := exchange(t, s, items...)
+		for i, want := range []syncer.Status{syncer.Applied, syncer.Rejected, syncer.Applied} {
+			if r := load(t, s, items[i].ID); results[i].Status != want || !results[i].Read || (r != nil) != (want == syncer.Applied) {
+				t.Errorf("%s: item %d is %+v, want %s, and left %+v", name, i, results[i], want, r)
+			}
+		}
+		if results[1].Err == nil || results[1].Record != nil {
+			t.Errorf("%s: the rejected write: %+v", name, results[1])
+		}
+	}
+}
+
+// counterDisorder: an exchange that breaks the contract has no effect at all, and neither has one
+// of nothing.
+func counterDisorder(t *testing.T, s fixture) {
+	t.Helper()
+	item := func(user string) syncer.Item {
+		return syncer.Item{ID: counterID(user), Write: adding("me", 1), Read: true}
+	}
+	many := make([]syncer.Item, syncer.MaxBatch+1)
+	for i := range many {
+		many[i] = item(fmt.Sprintf("%06d", i))
+	}
+	for name, items := range map[string][]syncer.Item{
+		"descending": {item("b"), item("a")}, "one twice": {item("a"), item("a")}, "too many": many,
+	} {
+		if results, err := s.Exchange(t.Context(), items); err == nil || results != nil {
+			t.Errorf("%s: %d results, %v", name, len(results), err)
+		}
+		if r := load(t, s, items[0].ID); r != nil {
+			t.Errorf("%s: has made %+v", name, r)
+		}
+	}
+	exchange(t, s)
+	equal(t, "an item without a wish", []syncer.Result{{}}, exchange(t, s, syncer.Item{ID: counterID("u")}))
+	equal(t, "nothing", (*syncer.Record)(nil), load(t, s, counterID("u")))
+}
+
+// strangeNames are close to each other, or have a meaning of their own in a database.
+var strangeNames = []string{
+	"", "a", "A", "ab", "a\x00", " a", ".", "a.b", "$where", "{\"$gt\":\"\"}", "\x7f", "名前", "\U0001F600", "\uFFFD",
+	"a\xff", "a\xfe", "\xed\xa0\x80", strings.Repeat("x", 300), strings.Repeat("x", 40_000),
+}
+
+// strangeIDs have those names as the client, the username or the limit.
+func strangeIDs() (ids []ratelimit.CounterID) {
+	for _, a := range strangeNames {
+		ids = append(ids, ratelimit.CounterID{ClientID: "c", Username: a},
+			ratelimit.CounterID{ClientID: "c", Username: "a", Limit: "l" + a}, ratelimit.CounterID{ClientID: "c" + a, Username: "b"})
+	}
+	slices.SortFunc(ids, syncer.CompareIDs)
+	return slices.Compact(ids)
+}
+
+// writeAll writes the number of each counter, from 1, and returns the results.
+func writeAll(t *testing.T, s syncer.Store, ids []ratelimit.CounterID) []syncer.Result {
+	t.Helper()
+	items := make([]syncer.Item, len(ids))
+	for i, id := range ids {
+		items[i] = syncer.Item{ID: id, Write: adding("me", int64(i+1))}
+	}
+	return exchange(t, s, items...)
+}
+
+// counterNames: a counter is stored under its own name or refused, and never stored under another
+// name.
+func counterNames(t *testing.T, s fixture) {
+	t.Helper()
+	ids := strangeIDs()
+	reads := make([]syncer.Item, len(ids))
+	for i, id := range ids {
+		reads[i] = syncer.Item{ID: id, Read: true}
+	}
+	wrote, applied := writeAll(t, s, ids), 0
+	for i, got := range exchange(t, s, reads...) {
+		switch {
+		case !got.Read:
+			t.Errorf("%.40q was not read", ids[i])
+		case wrote[i].Status == syncer.Rejected && got.Record == nil:
+		case wrote[i].Status == syncer.Applied && got.Record != nil && got.Record.ID == ids[i] && total(got.Record) == int64(i+1):
+			applied++
+		default:
+			t.Errorf("%.40q: the write is %s (%v), and was read as %.80v", ids[i], wrote[i].Status, wrote[i].Err, got.Record)
+		}
+	}
+	if want := 3 * (len(strangeNames) - 4); applied < want {
+		t.Errorf("%d of %d names were taken, want %d", applied, len(ids), want)
+	}
+}
+
+// byClient is a [syncer.Store] that lets operators read and erase counters. The store in memory is none.
+type byClient interface {
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	EraseCounters(ctx context.Context, clientID string, username *string) error
+}
+
+// countersOfClient: exactly the counters of a client, or of one of its users, are listed and erased.
+func countersOfClient(t *testing.T, s fixture) {
+	t.Helper()
+	b, ok := s.Store.(byClient)
+	if !ok {
+		return
+	}
+	ids := strangeIDs()
+	for user := range 300 { // more than one step of a deletion
+		ids = append(ids, ratelimit.CounterID{ClientID: "many", Username: fmt.Sprintf("%03d", user)})
+	}
+	of := func(clientID string, username *string, limit int) (found []ratelimit.CounterID) {
+		t.Helper()
+		records, err := b.CountersOf(t.Context(), clientID, username, limit)
+		succeed(t, "counters", err)
+		for _, r := range records {
+			if total(&r) != int64(slices.Index(ids, r.ID)+1) || r.Version != 1 || r.Frame != minute || r.Problem != "" {
+				t.Errorf("a wrong counter: %+v", r)
+			}
+			found = append(found, r.ID)
+		}
+		slices.SortFunc(found, syncer.CompareIDs)
+		return found
+	}
+	results, n := writeAll(t, s, ids), -1
+	kept := slices.DeleteFunc(slices.Clone(ids), func(ratelimit.CounterID) bool { n++; return results[n].Status != syncer.Applied })
+	equal(t, "at most two", 2, len(of("c", nil, 2)))
+	equal(t, "at most one of a user", 1, len(of("c", new("a"), 1)))
+	check := func(clientID string, username *string) {
+		want := slices.DeleteFunc(slices.Clone(kept), func(id ratelimit.CounterID) bool {
+			return id.ClientID != clientID || username != nil && id.Username != *username
+		})
+		equal(t, fmt.Sprintf("counters of %.20q", clientID), want, of(clientID, username, 1000))
+		if len(want) == 1 || len(want) > 290 {
+			succeed(t, "erase", b.EraseCounters(t.Context(), clientID, username))
+			kept = slices.DeleteFunc(kept, func(id ratelimit.CounterID) bool { return slices.Contains(want, id) })
+		}
+	}
+	for _, name := range strangeNames {
+		check("c", &name)
+	}
+	for _, name := range append(strangeNames, "many") {
+		check("c"+name, nil)
+		check(name, nil)
+	}
+	succeed(t, "erase the rest", b.EraseCounters(t.Context(), "c", nil))
+	for _, id := range ids {
+		if exists := look(t, s, id) != nil; exists != (slices.Contains(kept, id) && id.ClientID != "c") {
+			t.Errorf("%.40q exists: %v", id, exists)
+		}
+	}
+}
+
+// counterHot: many instances count in the same few documents, each as the syncer does: first based
+// on the document it has read and, after three conflicts, unversioned.
+func counterHot(t *testing.T, s fixture) {
+	t.Helper()
+	const instances, keys, rounds = 24, 4, 10
+	errs := make([]error, instances)
+	together(instances, func(i int) {
+		w := hotWriter{store: s, me: fmt.Sprintf("instance%d", i), known: map[ratelimit.CounterID]*syncer.Record{}}
+		for range rounds {
+			for k := range keys {
+				errs[i] = errors.Join(errs[i], w.count(t.Context(), counterID(fmt.Sprintf("hot %d", k))))
+			}
+		}
+	})
+	succeed(t, "count", errors.Join(errs...))
+	for k := range keys {
+		r := load(t, s, counterID(fmt.Sprintf("hot %d", k)))
+		if total(r) != instances*rounds || r.Version != instances*rounds || len(r.Writers) != instances {
+			t.Errorf("the count is %d at version %d with %d writers, want %d", total(r), r.Version, len(r.Writers), instances*rounds)
+		}
+	}
+}
+
+// hotWriter is one instance.
+type hotWriter struct {
+	store syncer.Store
+	me    string
+	seq   int64
+	known map[ratelimit.CounterID]*syncer.Record // nil: no document
+}
+
+// count counts one request exactly once, with one exchange per attempt. Each write of this test adds
+// one and raises the version by one, so each document that is read has as many counts.
+func (h *hotWriter) count(ctx context.Context, id ratelimit.CounterID) error {
+	h.seq++
+	for tries := range 1000 {
+		w := adding(h.me, 1)
+		if w.Seq = h.seq; tries < 3 {
+			onto(h.known[id], w)
+		}
+		results, err := h.store.Exchange(ctx, []syncer.Item{{ID: id, Write: w, Read: true}})
+		if err != nil {
+			return err
+		}
+		r := results[0]
+		if r.Status == syncer.Rejected || r.Record != nil && (total(r.Record) != r.Record.Version || r.Record.Writers[h.me] > h.seq) {
+			return fmt.Errorf("%+v is %s: %w, and the document is %+v", w, r.Status, r.Err, r.Record)
+		}
+		h.known[id] = r.Record
+		if r.Status == syncer.Applied || r.Record != nil && r.Record.Writers[h.me] >= h.seq {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is never applied", h.me)
+}
+
+// counterRemovedOnce: of many writes that remove the same frame and writer at the same time, one
+// succeeds. For the others the frame and writer no longer exist.
+func counterRemovedOnce(t *testing.T, s fixture) {
+	t.Helper()
+	const instances = 16
+	id := counterID("u")
+	apply(t, s, id, adding("a", 5))
+	statuses := make([]syncer.Status, instances)
+	together(instances, func(i int) {
+		w := adding(fmt.Sprintf("me%d", i), 1)
+		w.Delta, w.Remove = frames(frame+60, 1), syncer.Removal{Frames: frames(frame, 5), Writers: []syncer.WriterSeq{{Writer: "a", Seq: 1}}}
+		if results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Write: w}}); err == nil {
+			statuses[i] = results[0].Status
+		}
+	})
+	slices.Sort(statuses)
+	equal(t, "statuses", append([]syncer.Status{syncer.Applied}, slices.Repeat([]syncer.Status{syncer.Conflict}, instances-1)...), statuses)
+	if r := load(t, s, id); total(r) != 1 || r.Version != 2 || len(r.Writers) != 1 {
+		t.Errorf("the document is %+v", r)
 	}
 }

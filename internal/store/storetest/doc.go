@@ -1,15 +1,13 @@
 // Package storetest is the conformance suite of the stores. Every backend must pass all of its
 // tests; no group can be switched off.
 //
-// A backend's own test passes a [Target] to [Run]:
+// A backend's own test passes a [Target] to [Run], and calls [Child] in its TestMain:
 //
 //	var target = storetest.Target{Location: newFile, Open: openFile}
 //
-//	func TestConformance(t *testing.T) { storetest.Run(t, target) }
+//	func TestBackend(t *testing.T) { storetest.Run(t, target) }
 //
-// [RunBackend] checks [store.Backend] in the same way, with a [BackendTarget] and [BackendChild].
-//
-// [RunSync] is the part of the suite that the syncer relies on, for a store that offers only that.
+// [RunCounters] is the part of the suite that the syncer relies on, for a store that offers only that.
 //
 // The suite does not depend on the date: its records expire around [Epoch], far in the future, so that
 // no TTL monitor of a database removes them while it runs.

@@ -14,16 +14,13 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// swept is a store that lets the suite remove expired documents.
-type swept struct{ *memstore.Store }
-
-func (s swept) Sweep(_ context.Context, now time.Time) (int, error) { return s.Expire(now), nil }
-
 func TestConformance(t *testing.T) {
-	storetest.RunSync(t, storetest.SyncTarget{
-		Fresh: func(*testing.T) storetest.SyncBackend { return swept{&memstore.Store{}} },
-		Put: func(_ *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
-			b.(swept).Put(r, expire)
+	storetest.RunCounters(t, storetest.CounterTarget{
+		Fresh: func(*testing.T) syncer.Store { return &memstore.Store{} },
+		Put:   func(_ *testing.T, s syncer.Store, r syncer.Record) { s.(*memstore.Store).Put(r, storetest.Epoch) },
+		Sweep: func(_ context.Context, s syncer.Store, now time.Time) error {
+			s.(*memstore.Store).Expire(now)
+			return nil
 		},
 	})
 }
