@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"oauth-server/internal/registry"
 )
 
 // Backups copies and restores the data file of an embedded store.
@@ -35,20 +33,6 @@ func (s *Server) holder(c *call) error {
 	return nil
 }
 
-// storeRegistry returns a registry that records backups and restores in the caller's name.
-func (s *Server) storeRegistry(c *call) (*registry.Registry, error) {
-	if err := s.holder(c); err != nil {
-		return nil, err
-	}
-	reason, err := c.reason()
-	if err != nil {
-		return nil, err
-	}
-	return registry.New(registry.Options{
-		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now,
-	}), nil
-}
-
 // backupStalls is how long the reader of a backup may stall, because the copy pins pages of the
 // data file.
 const backupStalls = 10 * time.Second
@@ -56,7 +40,10 @@ const backupStalls = 10 * time.Second
 // backup sends a copy of the data file. If the copy ends early, the connection is closed before the
 // length in the header is reached.
 func (s *Server) backup(c *call) error {
-	r, err := s.storeRegistry(c)
+	if err := s.holder(c); err != nil {
+		return err
+	}
+	r, err := s.registrar(c, "")
 	if err != nil {
 		return err
 	}
@@ -66,7 +53,7 @@ func (s *Server) backup(c *call) error {
 	defer s.copying.Store(false)
 	ctx := c.Request().Context()
 	out := &patient{Writer: c.Response(), deadlines: http.NewResponseController(c.Response())}
-	err = r.Backup(ctx, func() error {
+	err = r.registry.Backup(ctx, func() error {
 		return s.o.Backups.Copy(ctx, out, func(size int64) error {
 			h := c.Response().Header()
 			h.Set("Content-Type", "application/octet-stream")
@@ -102,15 +89,16 @@ func (p *patient) Write(b []byte) (int, error) {
 // restore replaces the data file by a file prepared beside it. The server stops serving for that
 // and restarts, so the caller sees the outcome afterwards.
 func (s *Server) restore(c *call) error {
-	r, err := s.storeRegistry(c)
+	if err := s.holder(c); err != nil {
+		return err
+	}
+	r, err := s.registrar(c, "")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
-	defer cancel()
 	var refused error
-	err = r.Restoring(ctx, func() error {
-		refused = s.o.Backups.Restore(ctx, c.query.Get("file"))
+	err = r.registry.Restoring(c.lasting(), func() error {
+		refused = s.o.Backups.Restore(c.lasting(), c.query.Get("file"))
 		return refused
 	})
 	switch {

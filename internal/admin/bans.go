@@ -1,16 +1,13 @@
 package admin
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/registry"
 )
 
 // listBans returns a page of the bans in force, of all clients or one. With ended it includes bans
@@ -85,7 +82,7 @@ func (s *Server) liftBan(c *call) error {
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
+	r, err := s.registrar(c, "")
 	if err != nil {
 		return err
 	}
@@ -97,62 +94,57 @@ func (s *Server) liftBan(c *call) error {
 	if user != nil {
 		key.Username = *user
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
-	defer cancel()
-	inDryRun, err := s.liftDryRun(ctx, c, key, reason)
+	inDryRun, err := r.liftDryRun(key)
 	if err != nil {
 		return err
 	}
-	switch err = s.lift(ctx, c, key, forget, reason); {
-	case errors.Is(err, bans.ErrNotFound) && !inDryRun:
-		return notBanned(key, forget)
-	case err != nil && !errors.Is(err, bans.ErrNotFound):
-		return err
+	err = r.lift(key, forget)
+	if errors.Is(err, bans.ErrNotFound) {
+		if !inDryRun {
+			return notBanned(key, forget)
+		}
+		err = nil
 	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return c.done(err)
 }
 
 // lift ends a ban and records the actor, the reason and the resulting ban, or null if it is
 // forgotten.
-func (s *Server) lift(ctx context.Context, c *call, key ratelimit.Key, forget bool, reason string) error {
-	before, err := s.o.Bans.Find(ctx, key, forget)
+func (r *registrar) lift(key ratelimit.Key, forget bool) error {
+	all := r.server.o.Bans
+	before, err := all.Find(r.lasting(), key, forget)
 	if err != nil {
 		return err
 	}
 	var after any
-	now := s.o.Clock()
+	now := r.server.o.Clock()
 	if !forget {
 		lifted := before.Lift(now, false)
 		after = showBan(&lifted, ratelimit.Enforce, now)
 	}
-	return s.recordUnban(ctx, c, showBan(&before, ratelimit.Enforce, now), after, reason, func() error {
-		_, _, err := s.o.Bans.Lift(ctx, key, forget)
+	return r.recordUnban(key, showBan(&before, ratelimit.Enforce, now), after, func() error {
+		_, _, err := all.Lift(r.lasting(), key, forget)
 		return err
 	})
 }
 
 // liftDryRun is lift for a dry-run ban of this instance, which is always forgotten. It reports
 // whether there was one.
-func (s *Server) liftDryRun(ctx context.Context, c *call, key ratelimit.Key, reason string) (bool, error) {
-	before, there := s.o.Bans.FindDryRun(key)
+func (r *registrar) liftDryRun(key ratelimit.Key) (bool, error) {
+	all := r.server.o.Bans
+	before, there := all.FindDryRun(key)
 	if !there {
 		return false, nil
 	}
-	return true, s.recordUnban(ctx, c, showBan(&before, ratelimit.DryRun, s.o.Clock()), nil, reason, func() error {
-		s.o.Bans.LiftDryRun(key)
+	return true, r.recordUnban(key, showBan(&before, ratelimit.DryRun, r.server.o.Clock()), nil, func() error {
+		all.LiftDryRun(key)
 		return nil
 	})
 }
 
 // recordUnban ends a ban together with its event.
-func (s *Server) recordUnban(ctx context.Context, c *call, before adminapi.Ban, after any, reason string, do func() error) error {
-	r := registry.New(registry.Options{Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now})
-	username := ""
-	if before.Username != nil {
-		username = *before.Username
-	}
-	return r.Record(ctx, actionUnban, clientcfg.BanTarget(before.ClientID, username), before, after, do)
+func (r *registrar) recordUnban(key ratelimit.Key, before adminapi.Ban, after any, do func() error) error {
+	return r.registry.Record(r.lasting(), actionUnban, clientcfg.BanTarget(key.ClientID, key.Username), before, after, do)
 }
 
 func notBanned(key ratelimit.Key, forget bool) *problemError {

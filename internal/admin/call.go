@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type call struct {
 	query   url.Values
 	outcome string        // type of the problem in the response, for the log; empty without a problem
 	age     time.Duration // of the data in the response, if they may be out of date
+
+	change       context.Context // see lasting; nil until it is needed
+	cancelChange context.CancelFunc
 }
 
 // handler serves a call. It returns errors instead of writing them.
@@ -52,6 +56,45 @@ func (c *call) answerStatus(status int, v any) error {
 	}
 	c.write("application/json", status, body)
 	return nil
+}
+
+// answerState sends a resource with its ETag. If the reader already has this state, body is not
+// called.
+func (c *call) answerState(status int, st state, body func() (any, error)) error {
+	etag, err := st.etag()
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	if c.Request().Method == http.MethodGet && conditionsOf(c.Request().Header).unchanged(etag) {
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	v, err := body()
+	if err != nil {
+		return err
+	}
+	return c.answerStatus(status, v)
+}
+
+// done ends a change that has nothing to show.
+func (c *call) done(err error) error {
+	if err == nil {
+		c.Response().WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// applyWithin bounds the time of a change.
+const applyWithin = 10 * time.Second
+
+// lasting returns the context of a change. It continues if the caller disconnects, so the outcome is
+// certain.
+func (c *call) lasting() context.Context {
+	if c.change == nil {
+		c.change, c.cancelChange = context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
+	}
+	return c.change
 }
 
 // write sends a response. A write error means that the client has disconnected, which the access
@@ -149,6 +192,24 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	return v, nil
 }
 
+// mergePatch reads a merge patch (RFC 7396); see patched.
+func (c *call) mergePatch() (*strict.Value, error) {
+	v, err := c.body("application/merge-patch+json", "application/json")
+	if err == nil && !v.IsObject() {
+		err = malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
+	}
+	return v, err
+}
+
+// patched returns a document with a merge patch applied.
+func patched(doc any, patch *strict.Value) (*strict.Value, error) {
+	base, err := strict.Of(doc)
+	if err != nil {
+		return nil, fmt.Errorf("admin: encode: %w", err)
+	}
+	return strict.MergePatch(base, patch), nil
+}
+
 // around is the only middleware: it sets common headers, verifies the token, handles errors and
 // panics, and logs.
 func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
@@ -176,6 +237,9 @@ func (s *Server) end(c *call) {
 		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in the admin API",
 			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
 		s.fail(c, errPanicked)
+	}
+	if c.cancelChange != nil {
+		c.cancelChange()
 	}
 	s.logAccess(c)
 }

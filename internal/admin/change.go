@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/strict"
 )
 
 // Actions in the audit trail.
@@ -79,10 +78,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 // allowed checks the conditions, and that a resource to be deleted or promoted exists.
 func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	st := ch.resource.state(p)
-	etag, err := etagOf(st.version, st.doc)
-	if err == nil {
-		err = ch.conditions.check(etag, st.exists)
-	}
+	err := ch.conditions.check(st)
 	if err == nil && ch.action != actionUpdate && !st.exists && !p.IsLeftOut(ch.resource.target()) {
 		if r, ok := ch.resource.(deletable); ok {
 			return r.absent()
@@ -172,22 +168,16 @@ func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 }
 
 // get returns the resource and its ETag.
-func (s *Server) get(c *call, r resource) error {
-	p := s.policies(c)
+func (s *Server) get(c *call, r resource) error { return s.answerResource(c, r, s.policies(c)) }
+
+func (s *Server) answerResource(c *call, r resource, p *clientcfg.PolicySnapshot) error {
 	st := r.state(p)
-	etag, err := etagOf(st.version, st.doc)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", etag)
-	if conditionsOf(c.Request().Header).unchanged(etag) {
-		c.Response().WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	if r, ok := r.(deletable); ok && !st.exists {
-		return r.absent()
-	}
-	return c.answer(r.view(c.Request().Context(), s, p))
+	return c.answerState(http.StatusOK, st, func() (any, error) {
+		if r, ok := r.(deletable); ok && !st.exists {
+			return nil, r.absent()
+		}
+		return r.view(c.Request().Context(), s, p), nil
+	})
 }
 
 func (s *Server) put(c *call, r resource) error {
@@ -201,19 +191,16 @@ func (s *Server) put(c *call, r resource) error {
 }
 
 func (s *Server) patch(c *call, r resource) error {
-	v, err := c.body("application/merge-patch+json", "application/json")
+	v, err := c.mergePatch()
 	if err != nil {
 		return err
 	}
-	if !v.IsObject() {
-		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
-	}
 	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		base, err := strict.Of(r.base(p))
+		whole, err := patched(r.base(p), v)
 		if err != nil {
-			return nil, fmt.Errorf("admin: encode: %w", err)
+			return nil, err
 		}
-		return r.with(p, strict.MergePatch(base, v), now)
+		return r.with(p, whole, now)
 	})
 }
 
@@ -262,35 +249,14 @@ func (s *Server) perform(c *call, ch *change) (err error) {
 	if only {
 		return s.rehearse(c, ch)
 	}
-	after, err := s.apply(c.Request().Context(), ch)
+	after, err := s.o.Policies.Change(c.lasting(), s.edit(ch))
 	if err != nil {
 		return s.explained(c, ch, err)
 	}
 	if ch.action == actionDelete {
-		c.Response().WriteHeader(http.StatusNoContent)
-		return nil
+		return c.done(nil)
 	}
-	return s.answerChanged(c, ch.changes, after)
-}
-
-// applyWithin bounds the time of a change.
-const applyWithin = 10 * time.Second
-
-// apply makes the change. It continues if the caller disconnects, so the outcome is certain.
-func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.PolicySnapshot, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)
-	defer cancel()
-	return s.o.Policies.Change(ctx, s.edit(ch))
-}
-
-func (s *Server) answerChanged(c *call, r resource, p *clientcfg.PolicySnapshot) error {
-	st := r.state(p)
-	etag, err := etagOf(st.version, st.doc)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", etag)
-	return c.answer(r.view(c.Request().Context(), s, p))
+	return s.answerResource(c, ch.changes, after)
 }
 
 // rehearse returns the effect of a change, without making it.

@@ -242,7 +242,7 @@ func (s *Server) performMany(c *call, ch *change, only bool) (err error) {
 	if only {
 		after, err = s.o.Policies.Try(ctx, s.edit(ch))
 	} else {
-		after, err = s.apply(ctx, ch)
+		after, err = s.o.Policies.Change(c.lasting(), s.edit(ch))
 	}
 	if errors.Is(err, errNothing) {
 		after, ch.until, err = ch.before, time.Time{}, nil
@@ -269,13 +269,7 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 		out.Effect = &effect
 		return c.answer(out)
 	}
-	st := wholeSet{}.state(after)
-	etag, err := etagOf(st.version, st.doc)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", etag)
-	return c.answer(out)
+	return c.answerState(http.StatusOK, wholeSet{}.state(after), func() (any, error) { return out, nil })
 }
 
 // shown returns the changes in the form of the audit trail. It is never nil.

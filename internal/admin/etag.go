@@ -16,15 +16,22 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// etagOf returns the ETag of a resource (RFC 9110 8.8.3): the version of its last change and a
-// digest of its content. A new configuration file changes the digest but not the version.
-func etagOf(version int64, doc any) (string, error) {
-	b, err := json.Marshal(doc)
+// state is the state of a resource.
+type state struct {
+	doc     any   // the editable document as shown
+	exists  bool  // set through the API
+	version int64 // of its last change
+}
+
+// etag returns the ETag of the state (RFC 9110 8.8.3): the version of its last change and a digest
+// of its content. A new configuration file changes the digest but not the version.
+func (st state) etag() (string, error) {
+	b, err := json.Marshal(st.doc)
 	if err != nil {
 		return "", fmt.Errorf("admin: encode: %w", err)
 	}
 	sum := sha256.Sum256(b)
-	return fmt.Sprintf(`"%d-%x"`, version, sum[:8]), nil
+	return fmt.Sprintf(`"%d-%x"`, st.version, sum[:8]), nil
 }
 
 // conditions are the conditional headers of a request (RFC 9110 13.1).
@@ -61,16 +68,20 @@ var errAbsent = problem(http.StatusPreconditionFailed, typeStale, "Not there",
 
 // check compares the conditions with the current state. Both headers use strong comparison, so a
 // weak tag never matches for a change.
-func (c conditions) check(etag string, exists bool) error {
+func (c conditions) check(st state) error {
+	etag, err := st.etag()
+	if err != nil {
+		return err
+	}
 	anything := slices.Contains(c.match, "*")
-	if anything && !exists {
+	if anything && !st.exists {
 		return errAbsent
 	}
 	if c.match != nil && !anything && !slices.Contains(c.match, etag) {
 		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
 			"this is not what you read: read it again, it is at %s now", etag)
 	}
-	if slices.Contains(c.noneMatch, etag) || exists && slices.Contains(c.noneMatch, "*") {
+	if slices.Contains(c.noneMatch, etag) || st.exists && slices.Contains(c.noneMatch, "*") {
 		return problem(http.StatusPreconditionFailed, typeStale, "Exists already",
 			"there is one, at %s: read it, and send If-Match to change it", etag)
 	}

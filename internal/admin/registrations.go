@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -21,30 +20,24 @@ import (
 // registrar is a request that reads or changes clients and users.
 type registrar struct {
 	*call
-	server  *Server
-	name    string // the client or user in the path
-	options registry.Options
+	server     *Server
+	name       string // the client or user in the path
+	conditions conditions
+	registry   *registry.Registry
 }
 
-// registrar reads the parameters of a change: the reason, and the confirmation.
+// registrar reads the parameters of a change: the reason, the confirmation and the conditions.
 func (s *Server) registrar(c *call, name string) (*registrar, error) {
 	reason, err := c.reason()
 	if err != nil {
 		return nil, err
 	}
-	return &registrar{c, s, name, registry.Options{
+	r := &registrar{call: c, server: s, name: name, conditions: conditionsOf(c.Request().Header)}
+	r.registry = registry.New(registry.Options{
 		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
-		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords,
-	}}, nil
-}
-
-// registry returns the registry for the request.
-func (r *registrar) registry() *registry.Registry { return registry.New(r.options) }
-
-// lasting returns a context for a change. It continues if the caller disconnects, so the outcome is
-// certain.
-func (r *registrar) lasting() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Request().Context()), applyWithin)
+		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, IfClient: r.ifClient, IfUser: r.ifUser,
+	})
+	return r, nil
 }
 
 // onClient makes a handler from one for the client in the path.
@@ -67,57 +60,59 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 	}
 }
 
-// etagOfClient returns the ETag of the metadata only. The time when a secret was used does not
-// change it.
-func etagOfClient(c *clientcfg.Client) (string, error) { return etagOf(c.Version, c.Metadata()) }
-
-// conditional applies the request's conditions to the change. If needed is set, a request without
-// conditions is refused.
-func (r *registrar) conditional(needed bool) error {
-	conditions := conditionsOf(r.Request().Header)
-	if needed && !conditions.given() {
-		return errNoCondition
-	}
-	r.options.IfClient = func(c *clientcfg.Client) error {
-		etag, err := etagOfClient(c)
-		if err != nil {
-			return err
+// conditioned refuses a request without conditions.
+func conditioned(f func(*registrar) error) func(*registrar) error {
+	return func(r *registrar) error {
+		if !r.conditions.given() {
+			return errNoCondition
 		}
-		err = conditions.check(etag, true)
-		return r.explained(err, clientcfg.ClientTarget(c.ID), c.Version-max(0, conditions.since()))
-	}
-	return nil
-}
-
-// followed makes this instance follow a change at once. If that fails, it follows with the next
-// refresh.
-func (r *registrar) followed(ctx context.Context) {
-	if clients := r.server.o.Clients; clients != nil {
-		_ = clients.Renew(ctx, 0)
+		return f(r)
 	}
 }
 
-// answerClient responds with a client and its ETag.
+// stateOf returns the state of the metadata only. The time when a secret was used does not change
+// it.
+func stateOf(c *clientcfg.Client) state {
+	return state{doc: c.Metadata(), exists: true, version: c.Version}
+}
+
+// ifClient compares the conditions with the stored client before it is changed.
+func (r *registrar) ifClient(c *clientcfg.Client) error {
+	err := r.conditions.check(stateOf(c))
+	return r.explained(err, clientcfg.ClientTarget(c.ID), c.Version-max(0, r.conditions.since()))
+}
+
+// answerClient responds with a client and its ETag. shown is a new secret, or empty.
 func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) error {
-	etag, err := etagOfClient(c)
+	return r.answerState(status, stateOf(c), func() (any, error) {
+		out := adminapi.Registered{Registration: adminapi.ShowRegistration(c, r.server.o.Now()), Secret: shown}
+		if shown != "" {
+			out.SecretExpiresAt = new(int64)
+		}
+		if policies := r.server.o.Policies; policies != nil {
+			if err := policies.Snapshot().LocksOut(c); err != nil {
+				out.LockedOut = err.Error()
+			}
+		}
+		return out, nil
+	})
+}
+
+// follow makes this instance follow a change of a client at once. If that fails, it follows with
+// the next refresh.
+func (r *registrar) follow() {
+	if clients := r.server.o.Clients; clients != nil {
+		_ = clients.Renew(r.lasting(), 0)
+	}
+}
+
+// changed responds with a changed client.
+func (r *registrar) changed(status int, c *clientcfg.Client, shown string, err error) error {
 	if err != nil {
 		return err
 	}
-	r.Response().Header().Set("ETag", etag)
-	if r.Request().Method == http.MethodGet && conditionsOf(r.Request().Header).unchanged(etag) {
-		r.Response().WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	out := adminapi.Registered{Registration: adminapi.ShowRegistration(c, r.server.o.Now()), Secret: shown}
-	if shown != "" {
-		out.SecretExpiresAt = new(int64)
-	}
-	if policies := r.server.o.Policies; policies != nil {
-		if err := policies.Snapshot().LocksOut(c); err != nil {
-			out.LockedOut = err.Error()
-		}
-	}
-	return r.answerStatus(status, out)
+	r.follow()
+	return r.answerClient(status, c, shown)
 }
 
 // createClient registers a client. Only this response contains its secret.
@@ -130,23 +125,19 @@ func (s *Server) createClient(c *call) error {
 	if err != nil {
 		return err
 	}
-	client, err := ReadNewClient(v)
+	client, err := adminapi.ReadNewClient(v)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	made, shown, err := r.registry().CreateClient(ctx, client)
-	if err != nil {
-		return registryProblem(client.ID, err)
+	made, shown, err := r.registry.CreateClient(r.lasting(), client)
+	if err == nil {
+		r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+adminapi.Escape(made.ID))
 	}
-	r.followed(ctx)
-	r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+adminapi.Escape(made.ID))
-	return r.answerClient(http.StatusCreated, &made, shown)
+	return registryProblem(client.ID, r.changed(http.StatusCreated, &made, shown, err))
 }
 
 func (s *Server) showRegistration(r *registrar) error {
-	client, err := r.registry().FindClient(r.Request().Context(), r.name)
+	client, err := r.registry.FindClient(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -164,59 +155,35 @@ func (s *Server) putRegistration(r *registrar) error {
 
 // patchRegistration changes metadata of a client (RFC 7396).
 func (s *Server) patchRegistration(r *registrar) error {
-	v, err := r.body("application/merge-patch+json", "application/json")
+	v, err := r.mergePatch()
 	if err != nil {
 		return err
 	}
-	if !v.IsObject() {
-		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
-	}
-	return r.update(func(c *clientcfg.Client) (*strict.Value, error) {
-		base, err := strict.Of(c.Metadata())
-		if err != nil {
-			return nil, err
-		}
-		return strict.MergePatch(base, v), nil
-	})
+	return r.update(func(c *clientcfg.Client) (*strict.Value, error) { return patched(c.Metadata(), v) })
 }
 
 func (r *registrar) update(document func(*clientcfg.Client) (*strict.Value, error)) error {
-	if err := r.conditional(true); err != nil {
-		return err
-	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	changed, err := r.registry().ChangeClient(ctx, r.name, func(c *clientcfg.Client) error {
+	changed, err := r.registry.ChangeClient(r.lasting(), r.name, func(c *clientcfg.Client) error {
 		v, err := document(c)
 		if err != nil {
 			return err
 		}
-		return readMetadata(v, c)
+		return adminapi.ReadMetadata(v, c)
 	})
-	if err != nil {
-		return err
-	}
-	r.followed(ctx)
-	return r.answerClient(http.StatusOK, &changed, "")
+	return r.changed(http.StatusOK, &changed, "", err)
 }
 
 func (s *Server) deleteClient(r *registrar) error {
-	if err := r.conditional(true); err != nil {
-		return err
+	err := r.registry.DeleteClient(r.lasting(), r.name)
+	if err == nil {
+		r.follow()
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	if err := r.registry().DeleteClient(ctx, r.name); err != nil {
-		return err
-	}
-	r.followed(ctx)
-	r.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return r.done(err)
 }
 
 // listLimits returns what operators have set for a client, registered or not.
 func (s *Server) listLimits(r *registrar) error {
-	set, err := r.registry().LimitsOf(r.Request().Context(), r.name)
+	set, err := r.registry.LimitsOf(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -224,21 +191,12 @@ func (s *Server) listLimits(r *registrar) error {
 }
 
 func (s *Server) revokeClient(r *registrar) error {
-	if err := r.conditional(false); err != nil {
-		return err
-	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	changed, err := r.registry().RevokeClient(ctx, r.name)
-	if err != nil {
-		return err
-	}
-	r.followed(ctx)
-	return r.answerClient(http.StatusOK, &changed, "")
+	changed, err := r.registry.RevokeClient(r.lasting(), r.name)
+	return r.changed(http.StatusOK, &changed, "", err)
 }
 
 func (s *Server) listSecrets(r *registrar) error {
-	client, err := r.registry().FindClient(r.Request().Context(), r.name)
+	client, err := r.registry.FindClient(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -247,21 +205,12 @@ func (s *Server) listSecrets(r *registrar) error {
 
 // addSecret gives a client another secret, which only this response contains.
 func (s *Server) addSecret(r *registrar) error {
-	if err := r.conditional(false); err != nil {
-		return err
-	}
 	rotation, err := r.rotation()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	changed, shown, err := r.registry().AddSecret(ctx, r.name, rotation)
-	if err != nil {
-		return err
-	}
-	r.followed(ctx)
-	return r.answerClient(http.StatusCreated, &changed, shown)
+	changed, shown, err := r.registry.AddSecret(r.lasting(), r.name, rotation)
+	return r.changed(http.StatusCreated, &changed, shown, err)
 }
 
 // rotation reads the body of a request for another secret. The body may be missing.
@@ -285,132 +234,11 @@ func (r *registrar) rotation() (out registry.Rotation, err error) {
 }
 
 func (s *Server) retireSecret(r *registrar) error {
-	if err := r.conditional(false); err != nil {
-		return err
+	err := r.registry.RetireSecret(r.lasting(), r.name, r.Param("id"))
+	if err == nil {
+		r.follow()
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	if err := r.registry().RetireSecret(ctx, r.name, r.Param("id")); err != nil {
-		return err
-	}
-	r.followed(ctx)
-	r.Response().WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
-// can be read, edited and sent back. A secret is not accepted.
-type metadataInput struct {
-	ClientID        *string            `json:"client_id"`
-	Name            string             `json:"client_name"`
-	AuthMethod      string             `json:"token_endpoint_auth_method"`
-	Grants          []clientcfg.Grant  `json:"grant_types"`
-	ResponseTypes   []string           `json:"response_types"`
-	RedirectURIs    []string           `json:"redirect_uris"`
-	Scope           string             `json:"scope"`
-	Audience        []string           `json:"audience"`
-	RequirePKCE     *bool              `json:"require_pkce"`
-	ResourceServer  bool               `json:"resource_server"`
-	FirstParty      bool               `json:"first_party"`
-	Labels          map[string]*string `json:"labels"` // a null value means no such label
-	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
-	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
-	Secrets         strict.Skip        `json:"secrets"`
-	Meta            strict.Skip        `json:"meta"`
-}
-
-// Limits on a client.
-const (
-	maxItems = 100 // of each list
-	maxName  = 200 // bytes
-	maxItem  = 2000
-)
-
-// check returns the fields out of bounds.
-func (in *metadataInput) check() (errs fielderr.Errors) {
-	if len(in.Name) > maxName {
-		errs.Add("client_name", "has %d bytes, more than %d", len(in.Name), maxName)
-	}
-	for _, list := range []struct {
-		name  string
-		items []string
-	}{{"redirect_uris", in.RedirectURIs}, {"audience", in.Audience}, {"scope", strings.Fields(in.Scope)}} {
-		if len(list.items) > maxItems {
-			errs.Add(list.name, "has %d items, more than %d", len(list.items), maxItems)
-		}
-		for i, item := range list.items {
-			if item == "" || len(item) > maxItem {
-				errs.Add(fielderr.Item(list.name, i), "needs 1 to %d bytes", maxItem)
-			}
-		}
-	}
-	return errs
-}
-
-// readMetadata replaces the metadata of a client. It leaves the validation of the whole client to
-// the registry, unless there are other errors: then it returns all of them.
-func readMetadata(v *strict.Value, c *clientcfg.Client) error {
-	var in metadataInput
-	errs := v.Decode(&in, nil)
-	errs.AddUnreported(adminapi.CheckClientID(in.ClientID, c.ID))
-	return in.apply(errs, c)
-}
-
-func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error {
-	labels, err := in.labels()
-	errs.AddUnreported(fielderr.Of(err))
-	m := clientcfg.Metadata{
-		ClientID: c.ID, Name: in.Name, AuthMethod: in.AuthMethod, Grants: in.Grants, ResponseTypes: in.ResponseTypes,
-		RedirectURIs: in.RedirectURIs, Scope: in.Scope, Audience: in.Audience,
-		RequirePKCE: in.RequirePKCE == nil || *in.RequirePKCE, ResourceServer: in.ResourceServer, FirstParty: in.FirstParty,
-		Labels: labels,
-	}
-	errs.AddUnreported(in.check())
-	errs.AddUnreported(m.Apply(c))
-	if len(errs) > 0 {
-		judged := *c
-		if judged.Public = m.AuthMethod == clientcfg.AuthNone; judged.Public {
-			judged.SecretDigest = secret.Digest{}
-		}
-		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(judged.Validate())))
-	}
-	return errs.Err()
-}
-
-// labels returns the labels that are not null, and their errors.
-func (in *metadataInput) labels() (clientcfg.Labels, error) {
-	values := map[string]string{}
-	for name, value := range in.Labels {
-		if value != nil {
-			values[name] = *value
-		}
-	}
-	return clientcfg.ParseLabels(clientcfg.LabelPairs(values))
-}
-
-// ReadNewClient reads a client to be registered. Its secret may be given as a digest, if it is
-// already in use elsewhere. Errors: [fielderr.Errors].
-func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
-	var in struct {
-		metadataInput
-		SecretHash string `json:"client_secret_hash"`
-	}
-	errs := v.Decode(&in, nil)
-	if in.ClientID != nil {
-		c.ID = *in.ClientID
-	}
-	if in.SecretHash != "" {
-		if c.SecretDigest, err = secret.ParseDigest(in.SecretHash); err != nil {
-			errs.Add("client_secret_hash", "%v", err)
-		}
-	}
-	digest := c.SecretDigest
-	if in.AuthMethod != clientcfg.AuthNone {
-		c.SecretDigest = secret.DigestOf("") // so only the fields in the request are checked
-	}
-	err = in.apply(errs, &c)
-	c.SecretDigest = digest
-	return c, err
+	return r.done(err)
 }
 
 // registryProblem returns the problem for an error of the registry about a client or user.

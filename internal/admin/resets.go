@@ -32,9 +32,7 @@ func (s *Server) resetCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
-	defer cancel()
-	next, err := s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+	next, err := s.o.Policies.Change(c.lasting(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		reset, err := clientcfg.ResetCounters(id, user)
 		return clientcfg.Event{
 			At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset, Target: reset.Target, Reason: reason,
@@ -44,15 +42,14 @@ func (s *Server) resetCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.o.Resets.Carried(ctx, next.Version()); err != nil {
+	if err := s.o.Resets.Carried(c.lasting(), next.Version()); err != nil {
 		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Not forgotten in the store",
 			"the reset is in the audit trail, and this instance has forgotten the counts, but the store has not yet; "+
 				"every instance tries again as long as it runs; if the counts come back, reset them again")
 		p.cause = err
 		return p
 	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return c.done(nil)
 }
 
 // Forgetter forgets counts in this process. [ratelimit.Counters] implements it.

@@ -12,13 +12,6 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// state is a resource in a snapshot.
-type state struct {
-	doc     any   // the editable document as shown
-	exists  bool  // set through the API
-	version int64 // of its last change
-}
-
 // resource is something that operators read and change: the settings, a policy or a candidate. Its
 // methods read a snapshot and change nothing.
 type resource interface {

@@ -214,13 +214,13 @@ func (s *Server) clientRoutes() []route {
 		{http.MethodGet, client, readRegistrations, s.onClient(s.showRegistration), operation{
 			"getClient", "Read a client", nil, nil, adminapi.Registration{},
 		}},
-		{http.MethodPut, client, writeRegistrations, s.onClient(s.putRegistration), operation{
+		{http.MethodPut, client, writeRegistrations, s.onClient(conditioned(s.putRegistration)), operation{
 			"putClient", "Replace all metadata of a client (RFC 7592 2.2)", conditional, clientcfg.Metadata{}, adminapi.Registration{},
 		}},
-		{http.MethodPatch, client, writeRegistrations, s.onClient(s.patchRegistration), operation{
+		{http.MethodPatch, client, writeRegistrations, s.onClient(conditioned(s.patchRegistration)), operation{
 			"patchClient", "Change metadata of a client (RFC 7396)", conditional, anything{}, adminapi.Registration{},
 		}},
-		{http.MethodDelete, client, writeRegistrations, s.onClient(s.deleteClient), operation{
+		{http.MethodDelete, client, writeRegistrations, s.onClient(conditioned(s.deleteClient)), operation{
 			"deleteClient", "Delete a client", conditional, nil, nil,
 		}},
 		{http.MethodGet, client + "/limits", readRegistrations, s.onClient(s.listLimits), operation{
@@ -260,10 +260,10 @@ func (s *Server) userRoutes() []route {
 		{http.MethodGet, user, readRegistrations, s.onUser(s.showUser), operation{
 			"getUser", "Read a user", nil, nil, registry.User{},
 		}},
-		{http.MethodPatch, user, writeRegistrations, s.onUser(s.patchUser), operation{
+		{http.MethodPatch, user, writeRegistrations, s.onUser(conditioned(s.patchUser)), operation{
 			"patchUser", "Change the user's access to the admin API (RFC 7396)", conditional, anything{}, registry.User{},
 		}},
-		{http.MethodDelete, user, writeRegistrations, s.onUser(s.deleteUser), operation{
+		{http.MethodDelete, user, writeRegistrations, s.onUser(conditioned(s.deleteUser)), operation{
 			"deleteUser", "Delete a user", conditional, nil, nil,
 		}},
 		{http.MethodPut, user + "/password", writeRegistrations, s.onUser(s.setPassword), operation{

@@ -32,7 +32,7 @@ func (s *Server) listUsers(c *call) error {
 	after, prefix := c.query.Get("after"), c.query.Get("prefix")
 	out := adminapi.Users{Users: []registry.User{}}
 	if prefix != "" && after < prefix {
-		u, err := r.registry().User(c.Request().Context(), prefix)
+		u, err := r.registry.User(c.Request().Context(), prefix)
 		switch {
 		case errors.Is(err, grants.ErrUnreadableUser):
 			u = registry.User{Username: username.Stored(prefix), Unreadable: errors.Unwrap(err).Error()}
@@ -44,7 +44,7 @@ func (s *Server) listUsers(c *call) error {
 		}
 		after = prefix
 	}
-	page, err := r.registry().Users(c.Request().Context(), after, int(limit)+1-len(out.Users))
+	page, err := r.registry.Users(c.Request().Context(), after, int(limit)+1-len(out.Users))
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,7 @@ func (s *Server) createUser(c *call) error {
 	if err := errs.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	u, err := r.registry().CreateUser(ctx, n)
+	u, err := r.registry.CreateUser(r.lasting(), n)
 	if err != nil {
 		return registryProblem(in.Username, err)
 	}
@@ -104,48 +102,42 @@ func checkOperator(access clientcfg.Access) (errs fielderr.Errors) {
 	return errs
 }
 
+func stateOfUser(u *registry.User) state { return state{doc: u, exists: true} }
+
+// ifUser compares the conditions with the stored user before it is changed.
+func (r *registrar) ifUser(u *registry.User) error {
+	return r.explained(r.conditions.check(stateOfUser(u)), clientcfg.UserTarget(u.Username), 1)
+}
+
 // answerUser responds with a user and its ETag.
 func (r *registrar) answerUser(status int, u *registry.User) error {
-	etag, err := etagOf(0, u)
-	if err != nil {
-		return err
-	}
-	r.Response().Header().Set("ETag", etag)
-	if r.Request().Method == http.MethodGet && conditionsOf(r.Request().Header).unchanged(etag) {
-		r.Response().WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	return r.answerStatus(status, u)
+	return r.answerState(status, stateOfUser(u), func() (any, error) { return u, nil })
 }
 
-// ifUser applies the request's conditions to the change.
-func (r *registrar) ifUser(needed bool) error {
-	conditions := conditionsOf(r.Request().Header)
-	if needed && !conditions.given() {
-		return errNoCondition
-	}
-	r.options.IfUser = func(u *registry.User) error {
-		etag, err := etagOf(0, u)
-		if err != nil {
-			return err
-		}
-		return r.explained(conditions.check(etag, true), clientcfg.UserTarget(u.Username), 1)
-	}
-	return nil
-}
-
-func (s *Server) showUser(r *registrar) error {
-	u, err := r.registry().User(r.Request().Context(), r.name)
+// userIs responds with a user that was read or changed.
+func (r *registrar) userIs(u registry.User, err error) error {
 	if err != nil {
 		return err
 	}
 	return r.answerUser(http.StatusOK, &u)
 }
 
+func (s *Server) showUser(r *registrar) error {
+	return r.userIs(r.registry.User(r.Request().Context(), r.name))
+}
+
 // patchUser changes the user's access to the admin API, the only field that can be changed
 // separately.
 func (s *Server) patchUser(r *registrar) error {
-	v, err := r.body("application/merge-patch+json", "application/json")
+	v, err := r.mergePatch()
+	if err != nil {
+		return err
+	}
+	now, err := r.registry.User(r.lasting(), r.name)
+	if err != nil {
+		return err
+	}
+	whole, err := patched(now, v)
 	if err != nil {
 		return err
 	}
@@ -155,17 +147,7 @@ func (s *Server) patchUser(r *registrar) error {
 		CreatedAt strict.Skip      `json:"created_at"`
 		Foreign   strict.Skip      `json:"imported_hash"`
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	now, err := r.registry().User(ctx, r.name)
-	if err != nil {
-		return err
-	}
-	base, err := strict.Of(now)
-	if err != nil {
-		return err
-	}
-	errs := strict.MergePatch(base, v).Decode(&in, nil)
+	errs := whole.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
 	if name := cmp.Or(in.Username, &now.Username); *name != now.Username {
 		errs.Add("username", "%q is not that of the address, %q", *name, now.Username)
@@ -173,27 +155,11 @@ func (s *Server) patchUser(r *registrar) error {
 	if err := errs.Err(); err != nil {
 		return err
 	}
-	if err := r.ifUser(true); err != nil {
-		return err
-	}
-	u, err := r.registry().SetOperator(ctx, r.name, in.Operator)
-	if err != nil {
-		return err
-	}
-	return r.answerUser(http.StatusOK, &u)
+	return r.userIs(r.registry.SetOperator(r.lasting(), r.name, in.Operator))
 }
 
 func (s *Server) deleteUser(r *registrar) error {
-	if err := r.ifUser(true); err != nil {
-		return err
-	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	if _, err := r.registry().DeleteUser(ctx, r.name); err != nil {
-		return err
-	}
-	r.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return r.done(r.registry.DeleteUser(r.lasting(), r.name))
 }
 
 // setPassword replaces the password, and ends everything from sign-ins with the previous one.
@@ -206,40 +172,19 @@ func (s *Server) setPassword(r *registrar) error {
 	if err := v.Decode(&in, nil).Err(); err != nil {
 		return err
 	}
-	if err := r.ifUser(false); err != nil {
-		return err
-	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	u, err := r.registry().SetPassword(ctx, r.name, in.Password)
-	if err != nil {
-		return err
-	}
-	return r.answerUser(http.StatusOK, &u)
+	return r.userIs(r.registry.SetPassword(r.lasting(), r.name, in.Password))
 }
 
 func (s *Server) revokeUser(r *registrar) error {
-	ctx, cancel := r.lasting()
-	defer cancel()
-	u, err := r.registry().RevokeUser(ctx, r.name)
-	if err != nil {
-		return err
-	}
-	return r.answerUser(http.StatusOK, &u)
+	return r.userIs(r.registry.RevokeUser(r.lasting(), r.name))
 }
 
 func (s *Server) unlockUser(r *registrar) error {
-	ctx, cancel := r.lasting()
-	defer cancel()
-	u, err := r.registry().UnlockUser(ctx, r.name)
-	if err != nil {
-		return err
-	}
-	return r.answerUser(http.StatusOK, &u)
+	return r.userIs(r.registry.UnlockUser(r.lasting(), r.name))
 }
 
 func (s *Server) listSessions(r *registrar) error {
-	user, list, err := r.registry().Sessions(r.Request().Context(), r.name)
+	user, list, err := r.registry.Sessions(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -248,9 +193,7 @@ func (s *Server) listSessions(r *registrar) error {
 
 // endSessions ends the session in the path, or all sessions.
 func (s *Server) endSessions(r *registrar) error {
-	ctx, cancel := r.lasting()
-	defer cancel()
-	n, err := r.registry().EndSessions(ctx, r.name, r.Param("id"))
+	n, err := r.registry.EndSessions(r.lasting(), r.name, r.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -258,7 +201,7 @@ func (s *Server) endSessions(r *registrar) error {
 }
 
 func (s *Server) listFamilies(r *registrar) error {
-	user, list, err := r.registry().Families(r.Request().Context(), r.name)
+	user, list, err := r.registry.Families(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -266,7 +209,7 @@ func (s *Server) listFamilies(r *registrar) error {
 }
 
 func (s *Server) listConsents(r *registrar) error {
-	user, list, err := r.registry().Consents(r.Request().Context(), r.name)
+	user, list, err := r.registry.Consents(r.Request().Context(), r.name)
 	if err != nil {
 		return err
 	}
@@ -279,13 +222,7 @@ func (s *Server) withdrawConsent(r *registrar) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := r.lasting()
-	defer cancel()
-	if err := r.registry().WithdrawConsent(ctx, r.name, id); err != nil {
-		return err
-	}
-	r.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return r.done(r.registry.WithdrawConsent(r.lasting(), r.name, id))
 }
 
 // revokeFamilies revokes the family in the path, or all families. All may be many. Once begun, the
@@ -304,7 +241,7 @@ func (s *Server) revokeFamilies(r *registrar) error {
 			return fmt.Errorf("admin: wait until the families of another user are revoked: %w", ctx.Err())
 		}
 	}
-	n, err := r.registry().RevokeFamilies(context.WithoutCancel(ctx), r.name, id)
+	n, err := r.registry.RevokeFamilies(context.WithoutCancel(ctx), r.name, id)
 	_ = deadlines.SetWriteDeadline(time.Now().Add(applyWithin))
 	if err != nil {
 		return err

@@ -231,9 +231,8 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	return shown, nil
 }
 
-// DeleteUser removes a user, readable or not, and returns the name. Errors: *[LockOutError],
-// [grants.ErrNotFound].
-func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error) {
+// DeleteUser removes a user, readable or not. Errors: *[LockOutError], [grants.ErrNotFound].
+func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
 	name := username.Stored(typed)
 	judge := func(u *grants.User) (clientcfg.Event, error) {
 		ch := change{action: "delete", target: clientcfg.UserTarget(name)}
@@ -260,7 +259,7 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error)
 		err = r.o.Store.DeleteUser(ctx, name, judge)
 	}
 	if err != nil {
-		return name, fmt.Errorf("user %q: %w", name, err)
+		return fmt.Errorf("user %q: %w", name, err)
 	}
-	return name, nil
+	return nil
 }

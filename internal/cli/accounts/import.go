@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
@@ -106,7 +106,7 @@ func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accou
 }
 
 func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
-	cl, err := admin.ReadNewClient(v)
+	cl, err := adminapi.ReadNewClient(v)
 	errs := fielderr.Of(err)
 	if err == nil {
 		judged := cl

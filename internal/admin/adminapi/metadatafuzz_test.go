@@ -1,9 +1,9 @@
-package admin_test
+package adminapi_test
 
 import (
 	"testing"
 
-	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
@@ -20,7 +20,7 @@ func FuzzNewClient(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := admin.ReadNewClient(v)
+		c, err := adminapi.ReadNewClient(v)
 		if err != nil {
 			return
 		}

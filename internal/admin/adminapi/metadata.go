@@ -1,0 +1,125 @@
+package adminapi
+
+import (
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/strict"
+	"oauth-server/internal/strict/fielderr"
+)
+
+// metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
+// can be read, edited and sent back. A secret is not accepted.
+type metadataInput struct {
+	ClientID        *string            `json:"client_id"`
+	Name            string             `json:"client_name"`
+	AuthMethod      string             `json:"token_endpoint_auth_method"`
+	Grants          []clientcfg.Grant  `json:"grant_types"`
+	ResponseTypes   []string           `json:"response_types"`
+	RedirectURIs    []string           `json:"redirect_uris"`
+	Scope           string             `json:"scope"`
+	Audience        []string           `json:"audience"`
+	RequirePKCE     *bool              `json:"require_pkce"`
+	ResourceServer  bool               `json:"resource_server"`
+	FirstParty      bool               `json:"first_party"`
+	Labels          map[string]*string `json:"labels"` // a null value means no such label
+	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
+	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
+	Secrets         strict.Skip        `json:"secrets"`
+	Meta            strict.Skip        `json:"meta"`
+}
+
+// Limits on a client.
+const (
+	maxItems = 100 // of each list
+	maxName  = 200 // bytes
+	maxItem  = 2000
+)
+
+// check returns the fields out of bounds.
+func (in *metadataInput) check() (errs fielderr.Errors) {
+	if len(in.Name) > maxName {
+		errs.Add("client_name", "has %d bytes, more than %d", len(in.Name), maxName)
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"redirect_uris", in.RedirectURIs}, {"audience", in.Audience}, {"scope", strings.Fields(in.Scope)}} {
+		if len(list.items) > maxItems {
+			errs.Add(list.name, "has %d items, more than %d", len(list.items), maxItems)
+		}
+		for i, item := range list.items {
+			if item == "" || len(item) > maxItem {
+				errs.Add(fielderr.Item(list.name, i), "needs 1 to %d bytes", maxItem)
+			}
+		}
+	}
+	return errs
+}
+
+// ReadMetadata replaces the metadata of a client. It leaves the validation of the whole client to
+// the registry, unless there are other errors: then it returns all of them.
+func ReadMetadata(v *strict.Value, c *clientcfg.Client) error {
+	var in metadataInput
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(CheckClientID(in.ClientID, c.ID))
+	return in.apply(errs, c)
+}
+
+func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error {
+	labels, err := in.labels()
+	errs.AddUnreported(fielderr.Of(err))
+	m := clientcfg.Metadata{
+		ClientID: c.ID, Name: in.Name, AuthMethod: in.AuthMethod, Grants: in.Grants, ResponseTypes: in.ResponseTypes,
+		RedirectURIs: in.RedirectURIs, Scope: in.Scope, Audience: in.Audience,
+		RequirePKCE: in.RequirePKCE == nil || *in.RequirePKCE, ResourceServer: in.ResourceServer, FirstParty: in.FirstParty,
+		Labels: labels,
+	}
+	errs.AddUnreported(in.check())
+	errs.AddUnreported(m.Apply(c))
+	if len(errs) > 0 {
+		judged := *c
+		if judged.Public = m.AuthMethod == clientcfg.AuthNone; judged.Public {
+			judged.SecretDigest = secret.Digest{}
+		}
+		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(judged.Validate())))
+	}
+	return errs.Err()
+}
+
+// labels returns the labels that are not null, and their errors.
+func (in *metadataInput) labels() (clientcfg.Labels, error) {
+	values := map[string]string{}
+	for name, value := range in.Labels {
+		if value != nil {
+			values[name] = *value
+		}
+	}
+	return clientcfg.ParseLabels(clientcfg.LabelPairs(values))
+}
+
+// ReadNewClient reads a client to be registered. Its secret may be given as a digest, if it is
+// already in use elsewhere. Errors: [fielderr.Errors].
+func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
+	var in struct {
+		metadataInput
+		SecretHash string `json:"client_secret_hash"`
+	}
+	errs := v.Decode(&in, nil)
+	if in.ClientID != nil {
+		c.ID = *in.ClientID
+	}
+	if in.SecretHash != "" {
+		if c.SecretDigest, err = secret.ParseDigest(in.SecretHash); err != nil {
+			errs.Add("client_secret_hash", "%v", err)
+		}
+	}
+	digest := c.SecretDigest
+	if in.AuthMethod != clientcfg.AuthNone {
+		c.SecretDigest = secret.DigestOf("") // so only the fields in the request are checked
+	}
+	err = in.apply(errs, &c)
+	c.SecretDigest = digest
+	return c, err
+}
