@@ -229,33 +229,45 @@ func Targets(changes []Change) (targets []string) {
 }
 
 // Undo returns the changes that give the targets of the entry their previous values, or no changes
-// if they already have them. The caller checks that the targets were not changed since. Commands
-// cannot be undone and are skipped, and a temporary value that would have ended does not return.
-func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
+// if they already have them. since are the targets that no longer have the values of the entry.
+// Commands cannot be undone and are skipped, and a temporary value that would have ended does not
+// return.
+func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, since []string, err error) {
+	given := map[string]bool{}
 	for i := range e.Changes {
-		c := Change{Target: e.Changes[i].Target, Before: jsonNull, After: e.Changes[i].Before}
+		given[e.Changes[i].Target] = true
+	}
+	for i := range e.Changes {
+		c := &e.Changes[i]
 		if !c.IsState() {
 			continue
 		}
-		if of, is := temporaryOf(c.Target); is && !isNull(c.After) {
-			t, err := decodeTemporary(of, c.After)
-			if err != nil {
-				return nil, err
-			}
-			if !now.Before(t.Until) {
-				c.After = jsonNull
-			}
-		}
+		before, errBefore := unlessEnded(c.Target, c.Before, now)
+		after, errAfter := unlessEnded(c.Target, c.After, now)
 		value, _, err := p.value(c.Target)
-		if err != nil {
-			return nil, err
+		if err := errors.Join(errBefore, errAfter, err); err != nil {
+			return nil, nil, err
 		}
-		if isNull(c.After) {
-			c.After = jsonNull
+		_, temporary := p.Temporary(c.Target) // set by another entry: this one would have ended it
+		if !bytes.Equal(value, after) || temporary && !given[TemporaryTarget(c.Target)] {
+			since = append(since, c.Of())
 		}
-		if !bytes.Equal(value, c.After) {
-			changes = append(changes, c)
+		if !bytes.Equal(value, before) {
+			changes = append(changes, Change{Target: c.Target, Before: jsonNull, After: before})
 		}
 	}
-	return changes, nil
+	return changes, since, nil
+}
+
+// unlessEnded returns the value, or null if it is a temporary one that has ended.
+func unlessEnded(target string, value json.RawMessage, now time.Time) (json.RawMessage, error) {
+	if isNull(value) {
+		return jsonNull, nil
+	}
+	if of, is := temporaryOf(target); is {
+		if t, err := decodeTemporary(of, value); err != nil || !now.Before(t.Until) {
+			return jsonNull, err
+		}
+	}
+	return value, nil
 }

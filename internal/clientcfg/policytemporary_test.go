@@ -59,7 +59,7 @@ func (tr *trailOf) end(now time.Time) {
 func (tr *trailOf) undo(version int64) (changed int) {
 	tr.t.Helper()
 	e := &tr.store.trail()[version-1]
-	changes, err := e.Undo(tr.Snapshot(), tr.now)
+	changes, _, err := e.Undo(tr.Snapshot(), tr.now)
 	check.OK(tr.t, err)
 	if len(changes) > 0 {
 		tr.make(time.Time{}, changes...)
