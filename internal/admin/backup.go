@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/problem"
 )
 
 // Backups copies and restores the data file of an embedded store.
@@ -25,9 +28,9 @@ type Backups interface {
 func (s *Server) holder(c *call) error {
 	switch {
 	case s.o.Backups == nil:
-		return conflict("this store is no data file; a database is backed up by its own tools, such as mongodump")
-	case c.caller.store == "":
-		return forbidden("Not from here", "this needs the key beside the data file, on the machine of the server: oauth-server backup and restore use it",
+		return problem.Conflict("this store is no data file; a database is backed up by its own tools, such as mongodump")
+	case c.caller.Store == "":
+		return guard.Forbidden("Not from here", "this needs the key beside the data file, on the machine of the server: oauth-server backup and restore use it",
 			`error_description="this needs the key beside the data file"`)
 	}
 	return nil
@@ -48,7 +51,7 @@ func (s *Server) backup(c *call) error {
 		return err
 	}
 	if !s.copying.CompareAndSwap(false, true) {
-		return conflict("another backup is under way")
+		return problem.Conflict("another backup is under way")
 	}
 	defer s.copying.Store(false)
 	ctx := c.Request().Context()
@@ -63,7 +66,7 @@ func (s *Server) backup(c *call) error {
 		})
 	})
 	if err == nil {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "data file backed up", slog.String("by", c.caller.store), slog.Int64("bytes", c.Response().Size))
+		s.log.LogAttrs(ctx, slog.LevelInfo, "data file backed up", slog.String("by", c.caller.Store), slog.Int64("bytes", c.Response().Size))
 	} else if c.Response().Committed {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "backup ended early", slog.Int64("bytes", c.Response().Size), slog.Any("error", err))
 		c.outcome = "cut-off"
@@ -103,7 +106,7 @@ func (s *Server) restore(c *call) error {
 	})
 	switch {
 	case refused != nil:
-		return conflict("the data file was not restored: %v", refused)
+		return problem.Conflict("the data file was not restored: %v", refused)
 	case err != nil:
 		return err
 	}

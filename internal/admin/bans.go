@@ -2,9 +2,11 @@ package admin
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
@@ -27,11 +29,11 @@ func (s *Server) listBans(c *call) error {
 		mode = ratelimit.Enforce
 	case ratelimit.Enforce, ratelimit.DryRun:
 	default:
-		return invalidField("mode", "%q is none of %q, %q", mode, ratelimit.Enforce, ratelimit.DryRun)
+		return problem.InvalidField("mode", "%q is none of %q, %q", mode, ratelimit.Enforce, ratelimit.DryRun)
 	}
 	all, now := s.o.Bans.All(mode), s.o.Clock()
 	client, after := c.query.Get("client_id"), c.query.Get("after")
-	keys := lowest(int(limit)+1, func(yield func(string) bool) {
+	keys := lowest(int(limit)+1, strings.Compare, func(yield func(string) bool) {
 		for key, ban := range all.All() {
 			wanted := key > after && (client == "" || ban.ClientID == client) && (ban.Active(now) || ended && now.Before(ban.Forget))
 			if wanted && !yield(key) {
@@ -147,7 +149,7 @@ func (r *registrar) recordUnban(key ratelimit.Key, before adminapi.Ban, after an
 	return r.registry.Record(r.lasting(), actionUnban, clientcfg.BanTarget(key.ClientID, key.Username), before, after, do)
 }
 
-func notBanned(key ratelimit.Key, forget bool) *problemError {
+func notBanned(key ratelimit.Key, forget bool) *problem.Error {
 	who, more := "the client \""+key.ClientID+"\" itself", ""
 	if key.Username != "" {
 		who = "that user of the client \"" + key.ClientID + "\""
@@ -155,5 +157,5 @@ func notBanned(key ratelimit.Key, forget bool) *problemError {
 	if !forget {
 		more = "; with forget=true, a ban that is over is forgotten too"
 	}
-	return notFound("%s is not banned%s", who, more)
+	return problem.NotFound("%s is not banned%s", who, more)
 }

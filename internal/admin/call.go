@@ -19,6 +19,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/secret/username"
@@ -29,7 +31,7 @@ import (
 type call struct {
 	echo.Context
 	started time.Time
-	caller  *caller // nil until the token is verified
+	caller  *guard.Caller // nil until the token is verified
 	query   url.Values
 	outcome string        // type of the problem in the response, for the log; empty without a problem
 	age     time.Duration // of the data in the response, if they may be out of date
@@ -116,7 +118,7 @@ func (c *call) flag(name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, invalidField(name, "must be true or false, not %q", v)
+		return false, problem.InvalidField(name, "must be true or false, not %q", v)
 	}
 }
 
@@ -128,7 +130,7 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 1 || n > high {
-		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
+		return 0, problem.InvalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
 	}
 	return n, nil
 }
@@ -137,7 +139,7 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 func (c *call) reason() (string, error) {
 	reason := c.query.Get("reason")
 	if err := clientcfg.ValidateNote(reason); err != nil {
-		return "", invalidField("reason", "%v", err)
+		return "", problem.InvalidField("reason", "%v", err)
 	}
 	return reason, nil
 }
@@ -155,10 +157,10 @@ func (c *call) name(param string, most int) (string, error) {
 		name, err = url.PathUnescape(name)
 	}
 	if len(name) > most {
-		return "", notFound("no %s has more than %d characters", param, most)
+		return "", problem.NotFound("no %s has more than %d characters", param, most)
 	}
 	if err != nil || name == "" {
-		return "", notFound("no %s is like that", param)
+		return "", problem.NotFound("no %s is like that", param)
 	}
 	return name, nil
 }
@@ -171,7 +173,7 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, media) {
-		p := problem(http.StatusUnsupportedMediaType, typeMedia, "Unsupported media type",
+		p := problem.New(http.StatusUnsupportedMediaType, problem.TypeMedia, "Unsupported media type",
 			"send Content-Type: %s", strings.Join(types, " or "))
 		if r.Method == http.MethodPatch {
 			c.Response().Header().Set("Accept-Patch", strings.Join(types, ", "))
@@ -180,12 +182,12 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, most))
 	if err != nil {
-		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
+		return nil, problem.New(http.StatusRequestEntityTooLarge, problem.TypeTooLarge, "Body too large or cut off",
 			"at most %d bytes are read", most)
 	}
 	v, err := strict.ParseJSON(b)
 	if err != nil {
-		p := malformed("the body cannot be read as JSON: %v", err)
+		p := problem.Malformed("the body cannot be read as JSON: %v", err)
 		p.Errors = []adminapi.FieldProblem{{Detail: err.Error()}}
 		return nil, p
 	}
@@ -196,7 +198,7 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 func (c *call) mergePatch() (*strict.Value, error) {
 	v, err := c.body("application/merge-patch+json", "application/json")
 	if err == nil && !v.IsObject() {
-		err = malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
+		err = problem.Malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
 	return v, err
 }
@@ -221,7 +223,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		var err error
-		if c.caller, err = s.guard.admit(c.Request()); err == nil {
+		if c.caller, err = s.guard.Admit(c.Request()); err == nil {
 			err = next(c)
 		}
 		if err != nil {
@@ -250,30 +252,30 @@ var errPanicked = errors.New("admin: the handler panicked")
 // fail is the only place that writes error responses.
 func (s *Server) fail(c *call, err error) {
 	var routing *echo.HTTPError
-	var p *problemError
+	var p *problem.Error
 	switch {
 	case errors.Is(err, errPanicked):
-		p = problem(http.StatusInternalServerError, typeInternal, "Internal error", "something went wrong here; it is not your request")
+		p = problem.New(http.StatusInternalServerError, problem.TypeInternal, "Internal error", "something went wrong here; it is not your request")
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		p = problem(routing.Code, typeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
+		p = problem.New(routing.Code, problem.TypeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
 	case errors.As(err, &routing):
-		p = notFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
+		p = problem.NotFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
 	default:
-		p = problemOf(err)
-		if p.Detail == storeAway && c.Request().Method != http.MethodGet {
+		p = problem.Of(err)
+		if p.Detail == problem.StoreAway && c.Request().Method != http.MethodGet {
 			p.Detail = "the store could not be asked; nothing was changed as far as is known: look before you try again"
 		}
-		if p.cause != nil && s.o.Operator != "" { // no one else can see it, and there is no log
-			p.Detail = p.cause.Error()
+		if p.Cause != nil && s.o.Operator != "" { // no one else can see it, and there is no log
+			p.Detail = p.Cause.Error()
 		}
 	}
-	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
+	c.outcome = strings.TrimPrefix(p.Type, problem.TypePrefix)
 	if p.Status >= http.StatusInternalServerError {
 		s.log.LogAttrs(c.Request().Context(), accesslog.LevelOfFailure(c.Request().Context(), false), "request failed",
 			slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if !c.Response().Committed {
-		p.write(c)
+		p.Write(c.Response())
 	}
 }
 
@@ -283,7 +285,7 @@ func (s *Server) logAccess(c *call) {
 		Remote: accesslog.Peer(c.Request()), Error: c.outcome,
 	}
 	if c.caller != nil {
-		line.ClientID = c.caller.clientID
+		line.ClientID = c.caller.ClientID
 	}
 	line.Write(s.log, c.Request())
 }

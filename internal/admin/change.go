@@ -2,15 +2,16 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"iter"
 	"math"
 	"net/http"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/preview"
+	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -23,20 +24,33 @@ const (
 	actionUndo    = "undo"
 )
 
-// change is a requested change: the resource, the conditions and the actor.
+// change is a requested change: the target, the conditions and the actor.
 type change struct {
-	resource   resource // that the conditions refer to
-	changes    resource // the changed resource; differs from resource only for promote
+	target     targets.Target // that the conditions refer to; zero: everything that operators have set
+	changes    targets.Target // the changed target; differs from target only for promote
 	action     string
 	conditions conditions
 	derive     deriver
-	by         *caller
+	by         *guard.Caller
 	reason     string
 	lasts      time.Duration // how long a temporary change lasts; 0 for a permanent one
 
 	until  time.Time                 // end of a temporary change; set together with before
 	before *clientcfg.PolicySnapshot // set by each run of the edit; the last run counts
 	made   []clientcfg.Change
+}
+
+// deriver returns the changes to make.
+type deriver func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error)
+
+// stateIn returns the state of a target, or of everything that operators have set.
+func stateIn(p *clientcfg.PolicySnapshot, t targets.Target) state {
+	if t == (targets.Target{}) {
+		// The number of temporary values changes at their ends, which do not change the version.
+		return state{doc: p.Set().Temporary.Len(), exists: true, version: p.Version()}
+	}
+	st := t.State(p)
+	return state{st.Doc, st.Exists, st.Changed}
 }
 
 // edit returns the edit for [clientcfg.PolicySource], which may run it several times.
@@ -75,147 +89,109 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 	}
 }
 
-// allowed checks the conditions, and that a resource to be deleted or promoted exists.
+// allowed checks the conditions, and that a target to be deleted or promoted exists.
 func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
-	st := ch.resource.state(p)
-	err := ch.conditions.check(st)
-	if err == nil && ch.action != actionUpdate && !st.exists && !p.IsLeftOut(ch.resource.target()) {
-		if r, ok := ch.resource.(deletable); ok {
-			return r.absent()
-		}
-		err = notFound("nothing was set here over this API; what holds comes from the configuration file or the settings")
+	st := stateIn(p, ch.target)
+	if err := ch.conditions.check(st); err != nil {
+		return err
 	}
-	return err
-}
-
-// concerned yields the clients that the change may affect and that can send requests: the
-// registered ones or, if clients are registered elsewhere, all with any setting. Some are yielded
-// twice.
-func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq[string] {
-	directory := s.o.Clients.Directory()
-	ids, all := ch.before.Concerned(ch.made)
-	return func(yield func(string) bool) {
-		for _, id := range ids {
-			if (s.o.ClientsElsewhere || directory.Has(id)) && !yield(id) {
-				return
-			}
-		}
-		if !all {
-			return
-		}
-		for c := range directory.All() {
-			if !yield(c.ID) {
-				return
-			}
-		}
-		for _, p := range []*clientcfg.PolicySnapshot{ch.before, after} {
-			if !s.o.ClientsElsewhere {
-				return
-			}
-			for id := range p.Unregistered(directory) {
-				if !yield(id) {
-					return
-				}
-			}
-		}
+	if ch.action == actionUpdate || st.exists || p.IsLeftOut(ch.target.Name()) {
+		return nil
 	}
+	if absent := ch.target.Absent(); absent != "" {
+		return problem.NotFound("%s", absent)
+	}
+	return problem.NotFound("nothing was set here over this API; what holds comes from the configuration file or the settings")
 }
 
 // effect returns the clients that the change would have hit. It covers all clients that this
-// instance has recorded, and the clients in the reports of other instances. If the change enforces
-// more only after temporary changes end, it evaluates that state.
+// instance has recorded, and the clients in the reports of other instances.
 func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.PolicySnapshot) adminapi.Effect {
-	now := s.o.Now()
 	all := s.reports(ctx)
-	own := s.o.Activity.Report(now, math.MaxInt)
+	own := s.o.Activity.Report(s.o.Now(), math.MaxInt)
 	own.Incomplete = own.Incomplete || all[0].Activity.Incomplete
 	all[0].Activity = own
-	recent := merged(all)
-	e := effectOf(ch.before, after, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
-	if was, will := ch.before.Lasting(), after.Lasting(); !e.Widens && (was != ch.before || will != after) {
-		later := effectOf(was, will, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
-		if later.Widens {
-			later.Summary = "When what is temporary ends, this change denies more requests. " + later.Summary
-			e = later
-		}
+	p := preview.Change{
+		Before: ch.before, After: after, Made: ch.made, Directory: s.o.Clients.Directory(), Elsewhere: s.o.ClientsElsewhere,
+		Recent: merged(all), Now: s.o.Now(),
 	}
-	e.Warnings = s.unseen(ch, recent)
-	return e
+	return p.Effect()
 }
 
 // describe adds the fields for the audit trail to the event.
 func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientcfg.PolicySnapshot) error {
-	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.actor(), ch.action, ch.reason, s.o.Instance(), ch.until
-	changed, err := shown(ch.made, before, after)
-	if err != nil || len(changed) == 0 {
-		return errors.Join(err, errors.New("admin: a change of no known target"))
+	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.Actor(), ch.action, ch.reason, s.o.Instance(), ch.until
+	changed := targets.Changes(ch.made, before, after)
+	if len(changed) == 0 {
+		return errors.New("admin: a change of no known target")
 	}
 	e.Target, e.Before, e.After, e.More = changed[0].Target, changed[0].Before, changed[0].After, changed[1:]
 	return nil
 }
 
-// encoded returns a resource in the form of the audit trail, or null if it does not exist.
-func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
-	st := r.state(p)
-	if !st.exists {
-		return json.RawMessage("null"), nil
-	}
-	b, err := json.Marshal(st.doc)
-	if err != nil {
-		return nil, fmt.Errorf("admin: encode audit entry: %w", err)
-	}
-	return b, nil
-}
+// get returns the target and its ETag.
+func (s *Server) get(c *call, t targets.Target) error { return s.answerTarget(c, t, s.policies(c)) }
 
-// get returns the resource and its ETag.
-func (s *Server) get(c *call, r resource) error { return s.answerResource(c, r, s.policies(c)) }
-
-func (s *Server) answerResource(c *call, r resource, p *clientcfg.PolicySnapshot) error {
-	st := r.state(p)
+func (s *Server) answerTarget(c *call, t targets.Target, p *clientcfg.PolicySnapshot) error {
+	st := stateIn(p, t)
 	return c.answerState(http.StatusOK, st, func() (any, error) {
-		if r, ok := r.(deletable); ok && !st.exists {
-			return nil, r.absent()
+		if absent := t.Absent(); absent != "" && !st.exists {
+			return nil, problem.NotFound("%s", absent)
 		}
-		return r.view(c.Request().Context(), s, p), nil
+		view := t.View(p)
+		if candidate, is := view.(adminapi.CandidateView); is {
+			candidate.Activity = s.activityOf(c.Request().Context(), candidate.ClientID, candidate.Since)
+			view = candidate
+		}
+		return view, nil
 	})
 }
 
-func (s *Server) put(c *call, r resource) error {
+func (s *Server) put(c *call, t targets.Target) error {
 	v, err := c.body("application/json")
 	if err != nil {
 		return err
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		return r.with(p, v, now)
+	return s.change(c, t, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.Change, error) {
+		return t.With(p, v, now)
 	})
 }
 
-func (s *Server) patch(c *call, r resource) error {
+func (s *Server) patch(c *call, t targets.Target) error {
 	v, err := c.mergePatch()
 	if err != nil {
 		return err
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		whole, err := patched(r.base(p), v)
+	return s.change(c, t, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.Change, error) {
+		whole, err := patched(t.State(p).Base, v)
 		if err != nil {
-			return nil, err
+			return clientcfg.Change{}, err
 		}
-		return r.with(p, whole, now)
+		return t.With(p, whole, now)
 	})
 }
 
-func (s *Server) remove(c *call, r resource) error {
-	return s.change(c, r, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		return r.with(p, nil, now)
+func (s *Server) remove(c *call, t targets.Target) error {
+	return s.change(c, t, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.Change, error) {
+		return t.With(p, nil, now)
 	})
 }
 
-// deriver returns the changes to make.
-type deriver func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error)
+// change changes one target and returns its new state.
+func (s *Server) change(c *call, t targets.Target, action string, derive func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.Change, error)) error {
+	return s.perform(c, &change{target: t, changes: t, action: action, derive: func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
+		one, err := derive(p, now)
+		return []clientcfg.Change{one}, err
+	}})
+}
 
-// change changes the resource and returns its new state.
-func (s *Server) change(c *call, r resource, action string, derive deriver) error {
-	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
+// promote makes a candidate live: its limits become the client's limits, or the default limits. A
+// trusted client is no longer trusted afterwards, because the candidate was tried as limits.
+func (s *Server) promote(c *call, t targets.Target) error {
+	return s.perform(c, &change{
+		target: t, changes: t.Live(), action: actionPromote,
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) { return t.Promoted(p) },
+	})
 }
 
 // asked reads the parameters of a change. only is true if the change is only to be rehearsed.
@@ -234,83 +210,39 @@ func (c *call) asked(ch *change) (only bool, err error) {
 	return only, nil
 }
 
+// make makes the change, or only rehearses it, and returns the policies after it.
+func (s *Server) make(c *call, ch *change, only bool) (after *clientcfg.PolicySnapshot, err error) {
+	if only {
+		after, err = s.o.Policies.Try(c.Request().Context(), s.edit(ch))
+	} else {
+		after, err = s.o.Policies.Change(c.lasting(), s.edit(ch))
+	}
+	return after, s.explained(c, ch, err)
+}
+
 // perform makes the change and responds. With ?validate=true it only returns the effect of the
 // change.
 func (s *Server) perform(c *call, ch *change) (err error) {
 	if c.query.Has("for") {
 		if ch.lasts, err = readFor(c.query.Get("for")); err != nil {
-			return invalidField("for", "%v", err)
+			return problem.InvalidField("for", "%v", err)
 		}
 	}
 	only, err := c.asked(ch)
 	if err != nil {
 		return err
 	}
-	if only {
-		return s.rehearse(c, ch)
-	}
-	after, err := s.o.Policies.Change(c.lasting(), s.edit(ch))
-	if err != nil {
-		return s.explained(c, ch, err)
-	}
-	if ch.action == actionDelete {
+	after, err := s.make(c, ch, only)
+	switch {
+	case err != nil:
+		return err
+	case only:
+		return c.answer(adminapi.Rehearsal{
+			Valid: true, Before: ch.changes.Encoded(ch.before), After: ch.changes.Encoded(after),
+			Until: ch.until, WasUntil: targets.Until(ch.before, ch.changes.Name()), Effect: s.effect(c.Request().Context(), ch, after),
+		})
+	case ch.action == actionDelete:
 		return c.done(nil)
 	}
-	return s.answerResource(c, ch.changes, after)
-}
-
-// rehearse returns the effect of a change, without making it.
-func (s *Server) rehearse(c *call, ch *change) error {
-	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
-	if err != nil {
-		return s.explained(c, ch, err)
-	}
-	out := adminapi.Rehearsal{
-		Valid: true, Until: ch.until, WasUntil: until(ch.before, ch.changes.target()), Effect: s.effect(c.Request().Context(), ch, after),
-	}
-	if out.Before, err = encoded(ch.changes, ch.before); err != nil {
-		return err
-	}
-	if out.After, err = encoded(ch.changes, after); err != nil {
-		return err
-	}
-	return c.answer(out)
-}
-
-// promote makes a candidate live: its limits become the client's limits, or the default limits. A
-// trusted client is no longer trusted afterwards, because the candidate was tried as limits.
-func (s *Server) promote(c *call, r resource) error {
-	candidate := r.(candidateResource) //nolint:forcetypeassert // the route is that of candidates
-	return s.perform(c, &change{
-		resource: r, changes: candidate.live(), action: actionPromote,
-		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
-			return promoted(p, candidate.name)
-		},
-	})
-}
-
-// live returns the resource that the candidate becomes.
-func (r candidateResource) live() resource {
-	if r.name == clientcfg.GlobalCandidate {
-		return settingsResource{}
-	}
-	return policyResource{r.name}
-}
-
-// promoted returns the changes that make the candidate live and remove it as a candidate.
-func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
-	cand, _ := p.Set().Candidates.Get(name)
-	var live clientcfg.Change
-	var err error
-	if name == clientcfg.GlobalCandidate {
-		o := p.Set().Settings
-		o.Policy = cand.Promoted(o.Policy)
-		live, err = clientcfg.ChangeSettings(o)
-	} else {
-		own, _ := p.Policy(name)
-		own.Policy = cand.Promoted(own.Policy)
-		live, err = clientcfg.ChangePolicy(name, &own)
-	}
-	gone, goneErr := clientcfg.ChangeCandidate(name, nil)
-	return []clientcfg.Change{live, gone}, errors.Join(err, goneErr)
+	return s.answerTarget(c, ch.changes, after)
 }

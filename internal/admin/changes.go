@@ -2,11 +2,10 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
@@ -25,64 +26,6 @@ const (
 	maxChangesBody = 4 << 20 // bytes
 )
 
-// wholeSet is all operator settings as one resource, with the version of all policies. Only its
-// parts can be changed. It is shown in pages of limit targets after one target; a limit of 0 shows
-// all.
-type wholeSet struct {
-	after string
-	limit int
-}
-
-func (wholeSet) target() string { return "" }
-
-func (wholeSet) state(p *clientcfg.PolicySnapshot) state {
-	// The number of temporary values changes at their ends, which do not change the version.
-	return state{doc: p.Set().Temporary.Len(), exists: true, version: p.Version()}
-}
-
-func (wholeSet) base(*clientcfg.PolicySnapshot) any { return nil }
-
-func (wholeSet) with(*clientcfg.PolicySnapshot, *strict.Value, time.Time) ([]clientcfg.Change, error) {
-	return nil, nil
-}
-
-func (w wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
-	out := adminapi.Set{Version: p.Version(), Targets: []adminapi.SetTarget{}}
-	lasting := p.Lasting()
-	most := 0
-	if w.limit > 0 {
-		most = w.limit + 1 // one more shows whether there is another page
-	}
-	for i, target := range setTargets(p, w.after, most) {
-		if w.limit > 0 && i == w.limit {
-			out.Next = out.Targets[i-1].Target
-			break
-		}
-		r, known := resourceOf(target)
-		if !known {
-			continue
-		}
-		t := adminapi.SetTarget{Target: target, Value: setValue(r, p)}
-		if end := until(p, target); !end.IsZero() {
-			t.Until, t.ReturnsTo = end, setValue(r, lasting)
-		}
-		out.Targets = append(out.Targets, t)
-	}
-	return out
-}
-
-// setValue returns a resource's setting in the form that a change accepts.
-func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
-	if isUnset(r, p) {
-		return json.RawMessage("null")
-	}
-	b, err := json.Marshal(r.base(p))
-	if err != nil { // it was decoded from JSON
-		panic(fmt.Sprintf("admin: %s does not encode: %v", r.target(), err))
-	}
-	return b
-}
-
 // listChanges returns all operator settings. With a limit it returns a page, and pages with equal
 // ETags show the same state.
 func (s *Server) listChanges(c *call) error {
@@ -90,13 +33,50 @@ func (s *Server) listChanges(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.get(c, wholeSet{c.query.Get("after"), int(limit)})
+	p := s.policies(c)
+	return c.answerState(http.StatusOK, stateIn(p, targets.Target{}), func() (any, error) {
+		return showSet(p, c.query.Get("after"), int(limit)), nil
+	})
+}
+
+// showSet returns at most limit targets after one, in the order of a file of limits. A limit of 0
+// means all.
+func showSet(p *clientcfg.PolicySnapshot, after string, limit int) adminapi.Set {
+	out := adminapi.Set{Version: p.Version(), Targets: []adminapi.SetTarget{}}
+	most := math.MaxInt / 2
+	if limit > 0 {
+		most = limit + 1 // one more shows whether there is another page
+	}
+	names := lowest(most, adminapi.CompareTargets, func(yield func(string) bool) {
+		for name := range targets.All(p) {
+			if adminapi.CompareTargets(name, after) > 0 && !yield(name) {
+				return
+			}
+		}
+	})
+	if limit > 0 && len(names) > limit {
+		names = names[:limit]
+		out.Next = names[limit-1]
+	}
+	lasting := p.Lasting()
+	for _, name := range names {
+		t, known := targets.Parse(name)
+		if !known {
+			continue
+		}
+		shown := adminapi.SetTarget{Target: name, Value: t.Value(p)}
+		if end := targets.Until(p, name); !end.IsZero() {
+			shown.Until, shown.ReturnsTo = end, t.Value(lasting)
+		}
+		out.Targets = append(out.Targets, shown)
+	}
+	return out
 }
 
 // targetChange is one of the requested changes.
 type targetChange struct {
 	field string // of the change, for errors
-	to    resource
+	to    targets.Target
 	value *strict.Value // nil to remove it
 }
 
@@ -111,7 +91,7 @@ func (s *Server) makeChanges(c *call) error {
 		return err
 	}
 	ch := &change{
-		resource: wholeSet{}, action: actionUpdate, lasts: lasts,
+		action: actionUpdate, lasts: lasts,
 		derive: func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
 			return altered(p, asked, now)
 		},
@@ -145,10 +125,10 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 	if len(errs) > 0 {
 		return nil, 0, errs.Err()
 	}
-	first, added := map[string]int{}, map[string]resource{}
+	first, added := map[string]int{}, map[string]targets.Target{}
 	for i, change := range in.Changes {
 		field := fielderr.Item("changes", i)
-		r, known, err := resourceTyped(change.Target)
+		to, known, err := targets.ParseTyped(change.Target)
 		if wrong := fielderr.Of(err); wrong != nil {
 			errs = append(errs, wrong.Under(field+".target")...)
 			continue
@@ -158,7 +138,7 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 		}
 		target := change.Target
 		if known {
-			target = r.target()
+			target = to.Name()
 		}
 		at, twice := first[target]
 		switch {
@@ -172,10 +152,10 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 		case change.Value.IsNull():
 			change.Value = nil
 		default:
-			added[field+".target"] = r
+			added[field+".target"] = to
 		}
 		first[target] = i
-		asked = append(asked, targetChange{field, r, change.Value})
+		asked = append(asked, targetChange{field, to, change.Value})
 	}
 	if in.For != nil {
 		if lasts, err = readFor(*in.For); err != nil {
@@ -194,7 +174,7 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (made []clientcfg.Change, err error) {
 	var errs fielderr.Errors
 	for _, a := range asked {
-		changes, err := a.to.with(p, a.value, now)
+		change, err := a.to.With(p, a.value, now)
 		fields := fielderr.Of(err)
 		if err != nil && fields == nil {
 			return nil, err
@@ -202,10 +182,8 @@ func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (
 		if errs = append(errs, fields.Under(a.field+".value")...); err != nil {
 			continue
 		}
-		for i := range changes {
-			if p.Alters(&changes[i]) {
-				made = append(made, changes[i])
-			}
+		if p.Alters(&change) {
+			made = append(made, change)
 		}
 	}
 	return made, errs.Err()
@@ -236,32 +214,19 @@ var errNothing = errors.New("admin: nothing to change")
 
 // performMany changes several targets and returns the changes made, or only the changes that it
 // would make.
-func (s *Server) performMany(c *call, ch *change, only bool) (err error) {
-	ctx := c.Request().Context()
-	var after *clientcfg.PolicySnapshot
-	if only {
-		after, err = s.o.Policies.Try(ctx, s.edit(ch))
-	} else {
-		after, err = s.o.Policies.Change(c.lasting(), s.edit(ch))
-	}
+func (s *Server) performMany(c *call, ch *change, only bool) error {
+	after, err := s.make(c, ch, only)
 	if errors.Is(err, errNothing) {
 		after, ch.until, err = ch.before, time.Time{}, nil
 	}
 	if err != nil {
-		return s.explained(c, ch, err)
-	}
-	return s.answerMany(c, ch, after, only)
-}
-
-func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot, only bool) error {
-	out := adminapi.Changed{Version: after.Version(), Until: ch.until}
-	changed, err := shown(ch.made, ch.before, after)
-	if err != nil {
 		return err
 	}
+	out := adminapi.Changed{Version: after.Version(), Until: ch.until}
+	changed := targets.Changes(ch.made, ch.before, after)
 	out.Changes = make([]adminapi.ChangedTarget, len(changed))
 	for i, c := range changed {
-		out.Changes[i] = adminapi.ChangedTarget{Change: c, Until: until(after, c.Target), WasUntil: until(ch.before, c.Target)}
+		out.Changes[i] = adminapi.ChangedTarget{Change: c, Until: targets.Until(after, c.Target), WasUntil: targets.Until(ch.before, c.Target)}
 	}
 	if only {
 		out.Version = ch.before.Version()
@@ -269,27 +234,7 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 		out.Effect = &effect
 		return c.answer(out)
 	}
-	return c.answerState(http.StatusOK, wholeSet{}.state(after), func() (any, error) { return out, nil })
-}
-
-// shown returns the changes in the form of the audit trail. It is never nil.
-func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (out []clientcfg.Change, err error) {
-	out = []clientcfg.Change{}
-	for _, target := range clientcfg.Targets(made) {
-		r, known := resourceOf(target)
-		if !known {
-			continue
-		}
-		c := clientcfg.Change{Target: target}
-		if c.Before, err = encoded(r, before); err != nil {
-			return nil, err
-		}
-		if c.After, err = encoded(r, after); err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
+	return c.answerState(http.StatusOK, stateIn(after, targets.Target{}), func() (any, error) { return out, nil })
 }
 
 // undo gives the targets of an earlier change their previous values, unless one of them has another
@@ -297,9 +242,9 @@ func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (ou
 func (s *Server) undo(c *call) error {
 	version, err := strconv.ParseInt(c.Param("version"), 10, 64)
 	if err != nil || version < 1 {
-		return notFound("a change is named by its version, a number from 1 on")
+		return problem.NotFound("a change is named by its version, a number from 1 on")
 	}
-	ch := &change{resource: wholeSet{}, action: actionUndo, reason: fmt.Sprintf("change %d", version)}
+	ch := &change{action: actionUndo, reason: fmt.Sprintf("change %d", version)}
 	if c.query.Get("reason") != "" {
 		ch.reason += ": "
 	}
@@ -329,13 +274,13 @@ func (s *Server) undoable(ctx context.Context, version int64) (*clientcfg.Event,
 	case err != nil:
 		return nil, err
 	case len(events) == 0:
-		return nil, notFound("the trail has no change %d of limits", version)
+		return nil, problem.NotFound("the trail has no change %d of limits", version)
 	case events[0].Err != nil:
-		return nil, conflict("change %d cannot be undone, because it cannot be read: %v", version, events[0].Err)
+		return nil, problem.Conflict("change %d cannot be undone, because it cannot be read: %v", version, events[0].Err)
 	}
 	for i := range events[0].Changes {
 		if !events[0].Changes[i].IsState() {
-			return nil, conflict("a reset of counters cannot be undone: the counts of before are gone")
+			return nil, problem.Conflict("a reset of counters cannot be undone: the counts of before are gone")
 		}
 	}
 	return &events[0], nil
@@ -347,7 +292,7 @@ func (s *Server) changedSince(ctx context.Context, target string, version int64)
 	if err != nil {
 		return err
 	}
-	changed := problem(http.StatusConflict, typeConflict, "Changed since", "change %d is not the last one of %s", version, target)
+	changed := problem.New(http.StatusConflict, problem.TypeConflict, "Changed since", "change %d is not the last one of %s", version, target)
 	if len(last) > 0 {
 		e := &last[0]
 		changed.Detail += fmt.Sprintf(": %s did %s it in change %d, at %s; undo that first, or set what you need",
@@ -356,120 +301,15 @@ func (s *Server) changedSince(ctx context.Context, target string, version int64)
 	return changed
 }
 
-// resourceOf returns the resource for an audit target. It returns false if the target cannot be
-// changed this way. It does not check whether the client is registered.
-func resourceOf(target string) (resource, bool) {
-	if target == clientcfg.SettingsTarget {
-		return settingsResource{}, true
-	}
-	kind, name, _ := strings.Cut(target, "/")
-	if name == "" {
-		return nil, false
-	}
-	switch kind + "/" {
-	case clientcfg.PolicyTarget(""):
-		return policyResource{name}, len(name) <= clientcfg.MaxIDLength
-	case clientcfg.CandidateTarget(""):
-		return candidateResource{name}, len(name) <= clientcfg.MaxIDLength
-	case clientcfg.TierTarget(""):
-		return tierResource{name}, clientcfg.ValidateTierName(name) == nil
-	}
-	id, username, is := clientcfg.OverrideOf(target)
-	return overrideResource{id, username}, is && len(id) <= clientcfg.MaxIDLength
-}
-
-// resourceTyped is like resourceOf, with the username of an override in any spelling.
-func resourceTyped(target string) (r resource, known bool, err error) {
-	if r, known = resourceOf(target); known {
-		if o, is := r.(overrideResource); is {
-			r, err = override(o.clientID, o.username)
-		}
-	}
-	return r, known, err
-}
-
-// clientOf returns the client of a resource, or "" if it applies to all.
-func clientOf(r resource) string {
-	switch r := r.(type) {
-	case policyResource:
-		return r.clientID
-	case overrideResource:
-		return r.clientID
-	case candidateResource:
-		if r.name != clientcfg.GlobalCandidate {
-			return r.name
-		}
-	}
-	return ""
-}
-
-// setTargets returns the first n targets after a target that operators have set, or that will
-// return to an earlier value, in the order of a limits file. n = 0 returns all.
-func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []string) {
-	set := p.Set()
-	if n == 0 {
-		n = 1 + set.Clients.Len() + set.Candidates.Len() + set.Tiers.Len() + set.Overrides.Len() + set.Temporary.Len()
-	}
-	for _, section := range adminapi.Sections {
-		targets = append(targets, lowest(n-len(targets), func(yield func(string) bool) {
-			for target := range sectionTargets(p, section) {
-				if adminapi.CompareTargets(target, after) > 0 && !yield(target) {
-					return
-				}
-			}
-		})...)
-		if len(targets) == n {
-			break
-		}
-	}
-	return targets
-}
-
-// sectionTargets yields the targets of a section in any order, each once.
-func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string] {
-	set := p.Set()
-	names := map[string]iter.Seq[string]{
-		"settings": func(func(string) bool) {},
-		"tiers":    set.Tiers.Keys(),
-		"policies": set.Clients.Keys(), "overrides": set.Overrides.Keys(),
-		"candidates": set.Candidates.Keys(),
-	}[section]
-	return func(yield func(string) bool) {
-		if section == clientcfg.SettingsTarget && !isUnset(settingsResource{}, p) && !yield(section) {
-			return
-		}
-		for name := range names {
-			if !yield(section + "/" + name) {
-				return
-			}
-		}
-		for of := range set.Temporary.Keys() { // of temporary removals
-			kind, _, _ := strings.Cut(of, "/")
-			if r, known := resourceOf(of); kind == section && known && isUnset(r, p) && !yield(of) {
-				return
-			}
-		}
-	}
-}
-
-// isUnset reports whether operators have not set the resource.
-func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
-	if _, is := r.(settingsResource); is {
-		o := p.Set().Settings
-		return len(o.Names()) == 0 && o.Note == ""
-	}
-	return !r.state(p).exists
-}
-
-// areRegistered returns, as field errors, which resources belong to clients that do not exist. It
-// accepts a resource that is already set.
-func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
+// areRegistered returns, as field errors, which targets belong to clients that do not exist. It
+// accepts a target that is already set.
+func (s *Server) areRegistered(ctx context.Context, asked map[string]targets.Target) (errs fielderr.Errors, err error) {
 	if s.o.ClientsElsewhere {
 		return nil, nil
 	}
 	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
-	for field, r := range resources {
-		if id := clientOf(r); id != "" && isUnset(r, p) && !s.o.Clients.Directory().Has(id) {
+	for field, t := range asked {
+		if id := t.Client(); id != "" && !t.IsSet(p) && !s.o.Clients.Directory().Has(id) {
 			unknown[field] = id
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret/username"
@@ -62,12 +63,12 @@ func (s *Server) username(c *call) (*string, error) {
 	}
 	typed := c.query.Get("username")
 	if !utf8.ValidString(typed) || strings.ContainsFunc(typed, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return nil, invalidField("username", "holds a character that cannot be printed")
+		return nil, problem.InvalidField("username", "holds a character that cannot be printed")
 	}
 	if address, isSource := (ratelimit.Key{Username: typed}).SourceAddress(); isSource {
 		source, err := limiter.ParseSource(address)
 		if err != nil {
-			return nil, invalidField("username", "the source %v", err)
+			return nil, problem.InvalidField("username", "the source %v", err)
 		}
 		name := ratelimit.Key{}.Source(source).Username
 		return &name, nil

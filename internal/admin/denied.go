@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret/username"
@@ -35,7 +36,7 @@ func (s *Server) top(c *call) error {
 	}
 	order := cmp.Or(c.query.Get("sort"), byRequests)
 	if ranks[order] == nil {
-		return invalidField("sort", "%q is none of %q, %q, %q", order, byRequests, byWasted, byShed)
+		return problem.InvalidField("sort", "%q is none of %q, %q, %q", order, byRequests, byWasted, byShed)
 	}
 	ctx, id := c.Request().Context(), c.query.Get("client_id")
 	if c.query.Has("client_id") {
@@ -118,7 +119,7 @@ func (s *Server) showDenied(users []activity.UserReport, limit int) []adminapi.D
 func (s *Server) userHash(c *call) error {
 	typed := c.query.Get("username")
 	if typed == "" {
-		return invalidField("username", "is missing")
+		return problem.InvalidField("username", "is missing")
 	}
 	name := username.Stored(typed)
 	return c.answer(adminapi.UserHash{Username: name, UserHash: s.o.UserHash(name)})

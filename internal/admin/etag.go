@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -58,12 +59,12 @@ func tags(values []string) (out []string) {
 func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
 
 // errNoCondition is returned for a change that could overwrite another one.
-var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "If-Match is needed",
+var errNoCondition = problem.New(http.StatusPreconditionRequired, problem.TypeNoCondition, "If-Match is needed",
 	"send If-Match with the ETag that you read, so that no other change is overwritten; "+
 		"to make what does not exist yet, send If-None-Match: *")
 
 // errAbsent is returned for If-Match: * on a missing resource. It is not caused by a change.
-var errAbsent = problem(http.StatusPreconditionFailed, typeStale, "Not there",
+var errAbsent = problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Not there",
 	"nothing is set here yet, so there is nothing that If-Match: * could match; to make it, send If-None-Match: *")
 
 // check compares the conditions with the current state. Both headers use strong comparison, so a
@@ -78,11 +79,11 @@ func (c conditions) check(st state) error {
 		return errAbsent
 	}
 	if c.match != nil && !anything && !slices.Contains(c.match, etag) {
-		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
+		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Changed meanwhile",
 			"this is not what you read: read it again, it is at %s now", etag)
 	}
 	if slices.Contains(c.noneMatch, etag) || st.exists && slices.Contains(c.noneMatch, "*") {
-		return problem(http.StatusPreconditionFailed, typeStale, "Exists already",
+		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Exists already",
 			"there is one, at %s: read it, and send If-Match to change it", etag)
 	}
 	return nil
@@ -106,27 +107,27 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 	}
 	ctx := context.WithoutCancel(c.Request().Context())
 	since := ch.conditions.since()
-	changes, failed := s.changesSince(ctx, ch.resource.target(), since)
+	changes, failed := s.changesSince(ctx, ch.target.Name(), since)
 	if failed != nil {
 		return err
 	}
-	if len(changes) == 0 && ch.resource.state(ch.before).version <= since {
+	if len(changes) == 0 && stateIn(ch.before, ch.target).version <= since {
 		p.Detail += "; no operator has changed it: a temporary value has ended, or the configuration file is another one than that of the answer that you read"
 	}
-	return p.because(ch.resource.target(), changes, s.o.Now())
+	return because(p, ch.target.Name(), changes, s.o.Now())
 }
 
 // stale returns err as a failed condition if a change can have caused it, and nil otherwise.
-func stale(err error) *problemError {
-	var p *problemError
-	if errors.As(err, &p) && p.Type == typeStale && p != errAbsent {
+func stale(err error) *problem.Error {
+	var p *problem.Error
+	if errors.As(err, &p) && p.Type == problem.TypeStale && p != errAbsent {
 		return p
 	}
 	return nil
 }
 
-// because adds the changes that caused a conflict, newest first.
-func (p *problemError) because(target string, changes []adminapi.AuditEntry, now time.Time) *problemError {
+// because adds to p the changes that caused a conflict, newest first.
+func because(p *problem.Error, target string, changes []adminapi.AuditEntry, now time.Time) *problem.Error {
 	p.Conflict = &adminapi.Conflict{Target: target, Now: now.UTC(), Changes: changes[:min(len(changes), mostConflicts)]}
 	if p.Conflict.Changes == nil {
 		p.Conflict.Changes = []adminapi.AuditEntry{}
@@ -195,5 +196,5 @@ func (r *registrar) explained(err error, target string, changes int64) error {
 	if failed != nil {
 		return err
 	}
-	return p.because(target, showEvents(events), r.server.o.Now())
+	return because(p, target, showEvents(events), r.server.o.Now())
 }

@@ -3,17 +3,18 @@ package admin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
+	"oauth-server/internal/limiter/preset"
 	"oauth-server/internal/registry"
-	"oauth-server/internal/strict"
 )
 
 // Default and maximum number of items in a page. Pages of policies and of candidates have the
@@ -23,12 +24,22 @@ const (
 	maxListed     = 1000
 )
 
-func (s *Server) onSettings(f func(*call, resource) error) handler {
-	return func(c *call) error { return f(c, settingsResource{}) }
+func (s *Server) onSettings(f func(*call, targets.Target) error) handler {
+	return func(c *call) error { return f(c, targets.Settings()) }
+}
+
+func (s *Server) onTier(f func(*call, targets.Target) error) handler {
+	return func(c *call) error {
+		name, err := c.name("name", clientcfg.MaxTierNameLength)
+		if err != nil {
+			return err
+		}
+		return f(c, targets.Tier(name))
+	}
 }
 
 // onPolicy accepts registered clients, and deleted ones that still have a policy or overrides.
-func (s *Server) onPolicy(f func(*call, resource) error) handler {
+func (s *Server) onPolicy(f func(*call, targets.Target) error) handler {
 	return func(c *call) error {
 		id, err := c.clientID()
 		if err != nil {
@@ -40,22 +51,39 @@ func (s *Server) onPolicy(f func(*call, resource) error) handler {
 				return err
 			}
 		}
-		return f(c, policyResource{id})
+		return f(c, targets.Policy(id))
 	}
 }
 
-func (s *Server) onCandidate(f func(*call, resource) error) handler {
+// onOverride accepts the clients that onPolicy accepts, and every valid username, because the user
+// may be created later.
+func (s *Server) onOverride(f func(*call, targets.Target) error) handler {
+	return s.onPolicy(func(c *call, policy targets.Target) error {
+		name, err := c.username()
+		if err != nil {
+			return err
+		}
+		t, err := targets.Override(policy.Client(), name)
+		if err != nil {
+			return err
+		}
+		return f(c, t)
+	})
+}
+
+func (s *Server) onCandidate(f func(*call, targets.Target) error) handler {
 	return func(c *call) error {
 		name, err := c.clientID()
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Snapshot().Set().Candidates.Get(name); !left && name != clientcfg.GlobalCandidate {
-			if err := s.registered(c.Request().Context(), name); err != nil {
+		t := targets.Candidate(name)
+		if id := t.Client(); id != "" && !t.IsSet(s.o.Policies.Snapshot()) {
+			if err := s.registered(c.Request().Context(), id); err != nil {
 				return err
 			}
 		}
-		return f(c, candidateResource{name})
+		return f(c, t)
 	}
 }
 
@@ -69,7 +97,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 		return err
 	}
 	if _, ok := s.o.Clients.Directory().Client(id); !ok {
-		return notFound("there is no client %q", id)
+		return problem.NotFound("there is no client %q", id)
 	}
 	return nil
 }
@@ -89,14 +117,38 @@ func (s *Server) listPolicies(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Policies{
-		Version: p.Version(), LeftOut: p.LeftOut(), Policies: make([]adminapi.PolicyView, len(names)), Next: next,
-		Unregistered: s.missing(c, names),
+	return c.answer(adminapi.Policies{
+		Version: p.Version(), LeftOut: p.LeftOut(), Next: next, Unregistered: s.missing(c, names),
+		Policies: each(names, func(id string) adminapi.PolicyView { return targets.PolicyView(p, id) }),
+	})
+}
+
+// listOverrides returns a page of a client's overrides.
+func (s *Server) listOverrides(c *call, policy targets.Target) error {
+	id, p := policy.Client(), s.policies(c)
+	names, next, err := c.page(withoutPrefix(clientcfg.OverrideKey(id, ""), p.Set().Overrides.Keys()))
+	if err != nil {
+		return err
 	}
-	for i, id := range names {
-		out.Policies[i] = policyResource{id}.show(p)
+	return c.answer(adminapi.Overrides{
+		ClientID: id, Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
+		Overrides: each(names, func(name string) adminapi.OverrideView { return targets.OverrideView(p, id, name) }),
+	})
+}
+
+// listTiers returns a page of the tiers.
+func (s *Server) listTiers(c *call) error {
+	p := s.policies(c)
+	set := p.Set()
+	names, next, err := c.page(set.Tiers.Keys())
+	if err != nil {
+		return err
 	}
-	return c.answer(out)
+	uses := set.TierUses()
+	return c.answer(adminapi.Tiers{
+		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
+		Tiers: each(names, func(name string) adminapi.TierView { return targets.TierView(p, name, uses) }),
+	})
 }
 
 // listCandidates returns a page of the candidates.
@@ -106,14 +158,15 @@ func (s *Server) listCandidates(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Candidates{
-		Version: p.Version(), LeftOut: p.LeftOut(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next,
+	return c.answer(adminapi.Candidates{
+		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
 		Unregistered: slices.DeleteFunc(s.missing(c, names), func(name string) bool { return name == clientcfg.GlobalCandidate }),
-	}
-	for i, name := range names {
-		out.Candidates[i] = candidateResource{name}.show(c.Request().Context(), s, p)
-	}
-	return c.answer(out)
+		Candidates: each(names, func(name string) adminapi.CandidateView {
+			view := targets.CandidateView(p, name)
+			view.Activity = s.activityOf(c.Request().Context(), name, view.Since)
+			return view
+		}),
+	})
 }
 
 // listUnregistered returns a page of the unregistered clients with limits. It reads the clients
@@ -128,11 +181,44 @@ func (s *Server) listUnregistered(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.UnregisteredClients{Version: p.Version(), LeftOut: p.LeftOut(), Unregistered: make([]adminapi.UnregisteredClient, len(names)), Next: next}
-	for i, id := range names {
-		out.Unregistered[i] = adminapi.UnregisteredClient{ClientID: id, Applied: applied(p, id)}
+	return c.answer(adminapi.UnregisteredClients{
+		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
+		Unregistered: each(names, func(id string) adminapi.UnregisteredClient {
+			return adminapi.UnregisteredClient{ClientID: id, Applied: applied(p, id)}
+		}),
+	})
+}
+
+// listPresets returns the named limits of this release.
+func (s *Server) listPresets(c *call) error {
+	out := adminapi.Presets{Presets: []adminapi.Preset{}}
+	for _, p := range preset.All() {
+		out.Presets = append(out.Presets, adminapi.Preset{
+			Name: p.Name, User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), Total: adminapi.ShowLimits(p.Total),
+			About: p.About, Page: p.Page,
+		})
 	}
 	return c.answer(out)
+}
+
+// each returns what show returns for each name. It is never nil.
+func each[V any](names []string, show func(name string) V) []V {
+	out := make([]V, len(names))
+	for i, name := range names {
+		out[i] = show(name)
+	}
+	return out
+}
+
+// withoutPrefix yields the keys that start with a prefix, with the prefix removed.
+func withoutPrefix(prefix string, keys iter.Seq[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range keys {
+			if rest, is := strings.CutPrefix(key, prefix); is && !yield(rest) {
+				return
+			}
+		}
+	}
 }
 
 // page returns the names that the query selects: sorted, after a name, with a prefix, and a limited
@@ -143,7 +229,7 @@ func (c *call) page(names iter.Seq[string]) (page []string, next string, err err
 		return nil, "", err
 	}
 	after, prefix := c.query.Get("after"), c.query.Get("prefix")
-	page = lowest(int(limit)+1, func(yield func(string) bool) {
+	page = lowest(int(limit)+1, strings.Compare, func(yield func(string) bool) {
 		for name := range names {
 			if name > after && strings.HasPrefix(name, prefix) && !yield(name) {
 				return
@@ -159,20 +245,20 @@ func (c *call) page(names iter.Seq[string]) (page []string, next string, err err
 
 // lowest returns the n lowest names, sorted. It stores at most twice as many, however many names
 // there are.
-func lowest(n int, names iter.Seq[string]) []string {
+func lowest(n int, compare func(a, b string) int, names iter.Seq[string]) []string {
 	var found []string
 	bound := "" // once n names are kept, higher names are not needed
 	for name := range names {
-		if bound != "" && name >= bound {
+		if bound != "" && compare(name, bound) >= 0 {
 			continue
 		}
 		if found = append(found, name); len(found) == 2*n {
-			slices.Sort(found)
+			slices.SortFunc(found, compare)
 			found = found[:n]
 			bound = found[n-1]
 		}
 	}
-	slices.Sort(found)
+	slices.SortFunc(found, compare)
 	return found[:min(n, len(found))]
 }
 
@@ -202,7 +288,7 @@ func (s *Server) listClients(c *call) error {
 	out.Clients, out.Next = pageOf(s.listed(c.query.Get("after"), d, p, counts), filter, limit, func(cl *clientcfg.Client) adminapi.Client {
 		return s.showClient(cl, p, counts[cl.ID])
 	})
-	if c.caller.may(readRegistrations) != nil {
+	if c.caller.May(readRegistrations) != nil {
 		for i := range out.Clients {
 			out.Clients[i].Secrets = nil
 		}
@@ -259,7 +345,7 @@ const labelParameter = "label"
 func (c *call) filter() (registry.Filter, error) {
 	for _, label := range c.query[labelParameter] {
 		if err := clientcfg.CheckSelector(label); err != nil {
-			return registry.Filter{}, invalidField(labelParameter, "%v", err)
+			return registry.Filter{}, problem.InvalidField(labelParameter, "%v", err)
 		}
 	}
 	return registry.Filter{
@@ -278,7 +364,7 @@ func (s *Server) showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, c
 func applied(p *clientcfg.PolicySnapshot, id string) adminapi.Applied {
 	_, candidate := p.Set().Candidates.Get(id)
 	return adminapi.Applied{
-		Source: source(p, id), Until: until(p, clientcfg.PolicyTarget(id)), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(id)),
+		Source: targets.Source(p, id), Until: targets.Until(p, clientcfg.PolicyTarget(id)), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(id)),
 	}
 }
 
@@ -327,39 +413,4 @@ func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.Polic
 			}
 		}
 	}
-}
-
-// unseen returns a warning for each client that may be misspelled: the change sets something for
-// it, nothing was set for it before, it is not registered, and it has no recorded requests.
-func (s *Server) unseen(ch *change, recent activity.Report) (warnings []string) {
-	if !s.o.ClientsElsewhere {
-		return nil
-	}
-	directory, known, of := s.o.Clients.Directory(), map[string]bool{}, map[string]bool{}
-	for i := range ch.made {
-		if r, is := resourceOf(ch.made[i].Target); is && !ch.made[i].IsNull() {
-			if id := clientOf(r); id != "" && !directory.Has(id) {
-				of[id] = true
-			}
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	for id := range ch.before.Unregistered(directory) {
-		known[id] = true
-	}
-	for _, c := range recent.Clients {
-		known[c.ClientID] = true
-	}
-	maps.DeleteFunc(of, func(id string, _ bool) bool { return known[id] })
-	all := slices.Sorted(maps.Keys(known))
-	for _, id := range slices.Sorted(maps.Keys(of)) {
-		if len(warnings) == named {
-			return append(warnings, fmt.Sprintf("The same is true of %d more clients.", len(of)-named))
-		}
-		text := fmt.Sprintf("No request of the client %q is recorded in the last 10 minutes, and nothing was set for it before", id)
-		warnings = append(warnings, text+cmp.Or(strict.Suggest(id, all), "."))
-	}
-	return warnings
 }

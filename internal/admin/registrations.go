@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
@@ -34,7 +35,7 @@ func (s *Server) registrar(c *call, name string) (*registrar, error) {
 	}
 	r := &registrar{call: c, server: s, name: name, conditions: conditionsOf(c.Request().Header)}
 	r.registry = registry.New(registry.Options{
-		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
+		Store: s.o.Registry, Events: s.o.Events, By: c.caller.Actor(), Reason: reason, Instance: s.o.Instance(),
 		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, IfClient: r.ifClient, IfUser: r.ifUser,
 	})
 	return r, nil
@@ -243,13 +244,13 @@ func (s *Server) retireSecret(r *registrar) error {
 
 // registryProblem returns the problem for an error of the registry about a client or user.
 func registryProblem(name string, err error) error {
-	var known *problemError
+	var known *problem.Error
 	var invalidErr *registry.InvalidError
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
 	exists := func(format, name string) error {
-		return problem(http.StatusConflict, typeExists, "Exists already", format, name)
+		return problem.New(http.StatusConflict, problem.TypeExists, "Exists already", format, name)
 	}
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
@@ -258,21 +259,21 @@ func registryProblem(name string, err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.As(err, &partly):
-		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Ended in part",
+		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Ended in part",
 			"%d were ended, and others not, because the store could not be asked; send the request again for the others", partly.Ended)
-		p.cause = err
+		p.Cause = err
 		return p
 	case errors.As(err, &invalidErr):
-		return invalid(fieldsOf(invalidErr))
+		return problem.Invalid(fieldsOf(invalidErr))
 	case errors.As(err, &lockOut):
-		return problem(http.StatusConflict, typeLockOut, "Would lock out an operator",
+		return problem.New(http.StatusConflict, problem.TypeLockOut, "Would lock out an operator",
 			"%v; to do it nevertheless, add ?confirm=%s", lockOut, lockOut.Name)
 	case errors.As(err, &busy):
-		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Too many passwords are being checked", "try again later")
-		p.retryAfter = int64(busy.RetryAfter.Seconds())
+		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Too many passwords are being checked", "try again later")
+		p.RetryAfter = int64(busy.RetryAfter.Seconds())
 		return p
 	case is(clientcfg.ErrNotFound):
-		return notFound("there is no such client")
+		return problem.NotFound("there is no such client")
 	case is(clientcfg.ErrExists):
 		return exists("there is a client %q already", name)
 	case is(grants.ErrExists):
@@ -282,13 +283,13 @@ func registryProblem(name string, err error) error {
 	case is(registry.ErrNameOfClient):
 		return exists("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
-		return notFound("%v", err)
+		return problem.NotFound("%v", err)
 	case is(grants.ErrNotFound):
-		return notFound("there is no such user")
+		return problem.NotFound("there is no such user")
 	case is(registry.ErrPublic, registry.ErrLastSecret):
-		return conflict("%v", err)
+		return problem.Conflict("%v", err)
 	case is(clientcfg.ErrUnreadableClient, grants.ErrUnreadableUser):
-		return problem(http.StatusConflict, typeUnreadable, "Cannot be read", "%v; mend what is stored, or delete it", err)
+		return problem.New(http.StatusConflict, problem.TypeUnreadable, "Cannot be read", "%v; mend what is stored, or delete it", err)
 	}
 	return err
 }

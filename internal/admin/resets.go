@@ -1,16 +1,11 @@
 package admin
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
 )
 
 // resetCounters forgets the counts of a client, or of one of its users, on all instances, through a
@@ -35,7 +30,7 @@ func (s *Server) resetCounters(c *call) error {
 	next, err := s.o.Policies.Change(c.lasting(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		reset, err := clientcfg.ResetCounters(id, user)
 		return clientcfg.Event{
-			At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset, Target: reset.Target, Reason: reason,
+			At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.Actor(), Action: actionReset, Target: reset.Target, Reason: reason,
 			Instance: s.o.Instance(), Before: reset.Before, After: reset.After, Changes: []clientcfg.Change{reset},
 		}, err
 	})
@@ -43,149 +38,11 @@ func (s *Server) resetCounters(c *call) error {
 		return err
 	}
 	if err := s.o.Resets.Carried(c.lasting(), next.Version()); err != nil {
-		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Not forgotten in the store",
+		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Not forgotten in the store",
 			"the reset is in the audit trail, and this instance has forgotten the counts, but the store has not yet; "+
 				"every instance tries again as long as it runs; if the counts come back, reset them again")
-		p.cause = err
+		p.Cause = err
 		return p
 	}
 	return c.done(nil)
-}
-
-// Forgetter forgets counts in this process. [ratelimit.Counters] implements it.
-type Forgetter interface {
-	Reset(k ratelimit.Key) bool
-	ResetClient(clientID string) int
-}
-
-// Eraser removes counts from the store.
-type Eraser interface {
-	// EraseCounters removes all counters of the client. If username is not nil, it removes only the
-	// counters of that username. Missing counters are not an error.
-	EraseCounters(ctx context.Context, clientID string, username *string) error
-}
-
-// Resets carries out resets in this process. Every instance drops its unwritten counts, and then
-// removes the stored ones, so after the last instance none of the old counts remain.
-type Resets struct {
-	counters Forgetter
-	store    Eraser
-	log      *slog.Logger
-	wake     chan struct{}
-	stopped  chan struct{} // closed when Run has stopped
-	stop     sync.Once
-
-	mu    sync.Mutex
-	queue []*storedReset
-}
-
-// storedReset is a reset that has not been applied to the store yet.
-type storedReset struct {
-	clientcfg.Reset
-	ids  []string // clients with counters still to be removed; used only by Run
-	done chan struct{}
-}
-
-// NewResets returns Resets for the counters of this process and the store that shares them. store
-// is nil if they are not shared.
-func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
-	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
-}
-
-// CarryOut carries out a reset of the trail; see [clientcfg.PolicyOptions].
-func (r *Resets) CarryOut(reset clientcfg.Reset) {
-	ids := []string{reset.ClientID, ratelimit.CandidateID(reset.ClientID)}
-	for _, id := range ids {
-		r.forget(id, reset.Username)
-	}
-	r.enqueue(&storedReset{reset, ids, make(chan struct{})})
-}
-
-func (r *Resets) forget(id string, username *string) {
-	if username == nil {
-		r.counters.ResetClient(id)
-	} else {
-		r.counters.Reset(ratelimit.Key{ClientID: id, Username: *username})
-	}
-}
-
-func (r *Resets) enqueue(reset *storedReset) {
-	if r.store == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = append(r.queue, reset)
-	select {
-	case r.wake <- struct{}{}:
-	default: // already awake
-	}
-}
-
-var errResetsStopped = errors.New("admin: the server stops")
-
-// Carried waits until the store has applied all resets up to a version of the policies. It returns
-// an error if ctx or Run ends first.
-func (r *Resets) Carried(ctx context.Context, version int64) error {
-	for reset := r.first(); reset != nil && reset.Version <= version; reset = r.first() {
-		select {
-		case <-reset.done:
-		case <-r.stopped:
-			return errResetsStopped
-		case <-ctx.Done():
-			return fmt.Errorf("admin: wait until the store has forgotten: %w", ctx.Err())
-		}
-	}
-	return nil
-}
-
-// first returns the oldest reset that has not been applied to the store, or nil.
-func (r *Resets) first() *storedReset {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return nil
-	}
-	return r.queue[0]
-}
-
-// eraseRetry is the pause after a store failure.
-const eraseRetry = time.Second
-
-// Run applies resets to the store until ctx ends.
-func (r *Resets) Run(ctx context.Context) error {
-	for {
-		var retry <-chan time.Time
-		if err := r.erase(ctx); err != nil {
-			r.log.LogAttrs(ctx, slog.LevelWarn, "reset counters are still in the store", slog.Any("error", err))
-			retry = time.After(eraseRetry)
-		}
-		select {
-		case <-ctx.Done():
-			r.stop.Do(func() { close(r.stopped) })
-			return nil
-		case <-r.wake:
-		case <-retry:
-		}
-	}
-}
-
-// erase erases the counters of every queued reset. It stops at the first error and keeps the rest
-// of that reset in the queue. It skips counters that were already erased, because they contain only
-// new counts.
-func (r *Resets) erase(ctx context.Context) error {
-	for reset := r.first(); reset != nil; reset = r.first() {
-		for len(reset.ids) > 0 {
-			if err := r.store.EraseCounters(ctx, reset.ids[0], reset.Username); err != nil {
-				return err
-			}
-			r.forget(reset.ids[0], reset.Username) // counts that were read from the store in between
-			reset.ids = reset.ids[1:]
-		}
-		r.mu.Lock()
-		r.queue = r.queue[1:]
-		r.mu.Unlock()
-		close(reset.done)
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -55,13 +56,13 @@ func (e *erasures) seen() []string {
 func TestResetsAreErasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &erasures{down: true, lost: ratelimit.CandidateID("shop")}
-		resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
+		erasing := resets.New(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- resets.Run(ctx) }()
+		go func() { done <- erasing.Run(ctx) }()
 		adopt := func(clients ...string) {
 			for _, id := range clients {
-				resets.CarryOut(clientcfg.Reset{Version: 1, ClientID: id})
+				erasing.CarryOut(clientcfg.Reset{Version: 1, ClientID: id})
 			}
 		}
 		adopt("shop", "app")
@@ -81,15 +82,15 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 // resetting is an instance with counts in a store, which its resets erase.
 func resetting(t *testing.T, store *erasures) *instance {
 	t.Helper()
-	resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
+	erasing := resets.New(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) {
 		follower, err := datastore.NewFollower(t.Context(), o.Events.(*shared))
 		check.OK(t, err)
-		o.Policies, err = clientcfg.NewPolicySource(t.Context(), follower, clientcfg.PolicyOptions{Base: file(), Reset: resets.CarryOut})
+		o.Policies, err = clientcfg.NewPolicySource(t.Context(), follower, clientcfg.PolicyOptions{Base: file(), Reset: erasing.CarryOut})
 		check.OK(t, err)
-		o.Resets = resets
+		o.Resets = erasing
 	})
-	w.resets = resets
+	w.resets = erasing
 	return w
 }
 

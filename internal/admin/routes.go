@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 )
@@ -119,11 +121,11 @@ func (s *Server) routes() []route {
 // limitRoutes returns the routes for the settings, policies, tiers, limits of users and candidates.
 func (s *Server) limitRoutes() []route {
 	return slices.Concat(
-		resourceRoutes("/settings", "Settings", "the settings for all clients", s.onSettings, s, adminapi.SettingsView{}),
-		resourceRoutes("/policies/:client_id", "Policy", "a client's policy", s.onPolicy, s, adminapi.PolicyView{}),
-		resourceRoutes("/policies/:client_id/users/:username", "Override", "the limits of one user of a client", s.onOverride, s, adminapi.OverrideView{}),
-		resourceRoutes("/tiers/:name", "Tier", "a tier", s.onTier, s, adminapi.TierView{}),
-		resourceRoutes("/candidates/:client_id", "Candidate", "a candidate", s.onCandidate, s, adminapi.CandidateView{}),
+		targetRoutes("/settings", "Settings", "the settings for all clients", s.onSettings, s, adminapi.SettingsView{}),
+		targetRoutes("/policies/:client_id", "Policy", "a client's policy", s.onPolicy, s, adminapi.PolicyView{}),
+		targetRoutes("/policies/:client_id/users/:username", "Override", "the limits of one user of a client", s.onOverride, s, adminapi.OverrideView{}),
+		targetRoutes("/tiers/:name", "Tier", "a tier", s.onTier, s, adminapi.TierView{}),
+		targetRoutes("/candidates/:client_id", "Candidate", "a candidate", s.onCandidate, s, adminapi.CandidateView{}),
 		[]route{
 			{http.MethodGet, "/policies", read, s.listPolicies, operation{
 				"listPolicies", "List the policies", page, nil, adminapi.Policies{},
@@ -175,9 +177,9 @@ func (s *Server) limitRoutes() []route {
 		})
 }
 
-// resourceRoutes returns the routes that read, replace, patch and remove a resource. name is its name
+// targetRoutes returns the routes that read, replace, patch and remove a target. name is its name
 // in operation IDs, and what describes it.
-func resourceRoutes(path, name, what string, on func(func(*call, resource) error) handler, s *Server, view any) []route {
+func targetRoutes(path, name, what string, on func(func(*call, targets.Target) error) handler, s *Server, view any) []route {
 	setting := append([]string{"If-None-Match"}, changing...)
 	return []route{
 		{http.MethodGet, path, read, on(s.get), operation{
@@ -310,11 +312,11 @@ func (o *operation) checkQuery(c *call) error {
 	for name, values := range c.query {
 		switch {
 		case !slices.Contains(known, name) && len(known) == 0:
-			return invalidField(name, "unknown query parameter; there is none here")
+			return problem.InvalidField(name, "unknown query parameter; there is none here")
 		case !slices.Contains(known, name):
-			return invalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
+			return problem.InvalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
 		case len(values) > 1 && name != labelParameter:
-			return invalidField(name, "stands in the query %d times", len(values))
+			return problem.InvalidField(name, "stands in the query %d times", len(values))
 		}
 	}
 	return nil

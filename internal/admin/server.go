@@ -10,6 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/observe/accesslog"
 )
@@ -17,7 +19,7 @@ import (
 // Server serves the API. It is an [http.Handler], safe for concurrent use.
 type Server struct {
 	o     Options
-	guard *guard
+	guard *guard.Guard
 	log   *slog.Logger
 	echo  *echo.Echo
 	begun time.Time
@@ -30,15 +32,14 @@ type Server struct {
 	revoking   chan struct{} // holds a value while all families of a user are being revoked
 }
 
-// New returns a Server. The error joins all problems with the options.
+// New returns a Server.
 func New(o Options) (*Server, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	o.setDefaults()
 	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now(), revoking: make(chan struct{}, 1)}
 	var err error
-	if s.guard, err = newGuard(&s.o); err != nil {
+	if s.guard, err = guard.New(guard.Options{
+		Operator: o.Operator, Issuer: o.Issuer, Tokens: o.Tokens, Users: o.Users, Clients: o.Clients, LocalToken: o.LocalToken, Clock: o.Clock,
+	}); err != nil {
 		return nil, err
 	}
 	s.echo.Use(s.around)
@@ -57,11 +58,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.Serv
 
 // answer checks the scope and the query, and runs the operation.
 func (r route) answer(c *call) (err error) {
-	if err := c.caller.may(r.scope); err != nil {
+	if err := c.caller.May(r.scope); err != nil {
 		return err
 	}
 	if c.query, err = url.ParseQuery(c.Request().URL.RawQuery); err != nil {
-		return malformed("the query cannot be read: %v", err)
+		return problem.Malformed("the query cannot be read: %v", err)
 	}
 	if err := r.doc.checkQuery(c); err != nil {
 		return err

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -274,23 +272,6 @@ func TestEffectOfAnOverride(t *testing.T) {
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":500}]}`).is(http.StatusOK)
 	a = w.change(http.MethodDelete, "/policies/shop/users/ada?validate=true", "").is(http.StatusOK)
 	equal(t, "taking it back widens", a.at("effect", "widens"), any(true))
-}
-
-// TestResourceOf: every target that can be changed has a resource with that target.
-func TestResourceOf(t *testing.T) {
-	for _, target := range []string{
-		clientcfg.SettingsTarget, clientcfg.PolicyTarget(odd), clientcfg.CandidateTarget("_default"),
-		clientcfg.TierTarget("a/b"), clientcfg.OverrideTarget("shop", "ada b"),
-	} {
-		got, ok := admin.ResourceOf(target)
-		equal(t, "target", got, target)
-		equal(t, target+" is one", ok, true)
-	}
-	for _, target := range []string{"", "settings/x", "policies/", "tiers/", "tiers/a b", "overrides/shop", "clients/shop/counters", "users/ada", "x/y"} {
-		if _, ok := admin.ResourceOf(target); ok {
-			t.Errorf("%q is a resource", target)
-		}
-	}
 }
 
 // TestSettingsDoNotReachBelowATier: settings apply only to values that the tier does not set.

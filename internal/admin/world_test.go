@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
@@ -83,7 +84,7 @@ type instance struct {
 	policies *clientcfg.PolicySource
 	counters *ratelimit.Counters
 	recorder *activity.Recorder
-	resets   *admin.Resets
+	resets   *resets.Resets
 	bans     *bans.Bans
 	api      *admin.Server
 	tokens   tokens
@@ -165,7 +166,7 @@ func perMinute(requests int64) []ratelimit.Limit {
 func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settings, change ...func(*admin.Options)) *instance {
 	t.Helper()
 	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
-	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
+	w.resets = resets.New(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
 	w.follower, err = datastore.NewFollower(t.Context(), store)
 	check.OK(t, err)
@@ -206,7 +207,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Resets: w.resets, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
-		Stored: store, Users: users{store}, Registry: store, Events: store, Bans: w.bans,
+		AuditKept: 400 * 24 * time.Hour, Stored: store, Users: users{store}, Registry: store, Events: store, Bans: w.bans,
 	}
 	for _, c := range change {
 		c(&o)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -29,7 +29,7 @@ type limiting struct {
 	stats      *syncStats
 	activity   *activity.Recorder
 	denials    *denials
-	resets     *admin.Resets
+	resets     *resets.Resets
 	policies   *clientcfg.PolicySource
 	bans       *bans.Bans
 	heartbeats *syncer.Heartbeats
@@ -53,7 +53,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	l.heartbeats = syncer.NewHeartbeats(f.data)
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
-	l.resets = admin.NewResets(l.counters, eraser{f.backend, l.syncer}, f.log)
+	l.resets = resets.New(l.counters, eraser{f.backend, l.syncer}, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, f.follower, clientcfg.PolicyOptions{
 		Base: f.cfg.RateLimit.Settings, Reset: l.resets.CarryOut, Clock: f.clock.Now, Log: f.log,
 	})
@@ -77,11 +77,11 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 
 // eraser removes counts from the store when no running exchange can write them again.
 type eraser struct {
-	store  admin.Eraser
+	store  resets.Eraser
 	syncer *syncer.Syncer
 }
 
-// EraseCounters implements [admin.Eraser].
+// EraseCounters implements [resets.Eraser].
 func (e eraser) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	if err := e.syncer.Settle(ctx); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -49,7 +49,7 @@ func TestResetsEraseWhatIsOnItsWay(t *testing.T) {
 		go func() { flushed <- s.Flush(t.Context(), shop) }()
 		synctest.Wait()
 		check.Equal(t, "the counts were in memory", counters.Reset(shop), true)
-		var e admin.Eraser = eraser{store, s}
+		var e resets.Eraser = eraser{store, s}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		check.ErrorSays(t, e.EraseCounters(soon, "shop", nil), "exchanges under way")

@@ -125,6 +125,28 @@ type SettingsView struct {
 	} `json:"meta"`
 }
 
+// Lists is what a policy, a tier and a candidate have in common: limits, and what happens to requests
+// over them.
+type Lists struct {
+	User   []Limit `json:"user,omitempty"`   // for each user of a client
+	Client []Limit `json:"client,omitempty"` // for a client itself: client_credentials
+	// for a client over all its users and grants, beside the other lists
+	Total     []Limit `json:"total,omitempty"`
+	Source    []Limit `json:"source,omitempty"`                              // for a client from each source address, beside the other lists
+	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
+	Waits
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+}
+
+// ShowLists returns what p sets.
+func ShowLists(p *ratelimit.Policy) Lists {
+	return Lists{
+		User: ShowLimits(p.User), Client: ShowLimits(p.Client), Total: ShowLimits(p.Total), Source: ShowLimits(p.Source),
+		OverLimit: string(p.OverLimit), Waits: ShowWaits(p.MaxWait, p.MaxWaiting), Ban: p.Ban, Criticality: p.Criticality.String(),
+	}
+}
+
 // Policy is the policy of one client. An absent field takes the value of the tier, or else of the
 // settings.
 type Policy struct {
@@ -132,17 +154,9 @@ type Policy struct {
 	Trusted  bool   `json:"trusted"`                              // never denied, and not counted
 	Tier     string `json:"tier,omitempty" schema:"maxLength=64"` // its values apply where the policy has none
 	// absent: the mode of the tier, or else of the settings, with their canary share
-	Mode   string  `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
-	User   []Limit `json:"user,omitempty"`   // for each user of the client
-	Client []Limit `json:"client,omitempty"` // for the client itself: client_credentials
-	// for the client over all its users and grants, beside the other lists
-	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"`                              // for the client from each source address, beside the other lists
-	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
-	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
-	HideHeaders bool           `json:"hide_headers"`
+	Mode string `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	Lists
+	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
@@ -189,26 +203,17 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 	}
 }
 
-// Candidate is a set of limits tried beside the limits in force.
+// Candidate is a set of limits tried beside the limits in force; see [CandidateView].
 type Candidate struct {
-	ClientID string  `json:"client_id"`        // _default: the candidate for the default limits
-	User     []Limit `json:"user,omitempty"`   // tried on each user; absent: not tried
-	Client   []Limit `json:"client,omitempty"` // tried on the client itself; absent: not tried
-	Total    []Limit `json:"total,omitempty"`  // tried on all requests of the client; absent: not tried
-	// tried on all requests of the client by source address; absent: not tried
-	Source []Limit `json:"source,omitempty"`
-	// absent, like max_wait and ban: tried with the value in force
-	OverLimit string `json:"over_limit,omitempty" schema:"enum=deny|reuse"`
-	Waits
-	Ban *ratelimit.Ban `json:"ban,omitempty"`
-	// Not tried: it comes into force when the candidate is made live. Absent: the value in force
-	// stays.
-	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+	ClientID string `json:"client_id"` // _default: the candidate for the default limits
+	Lists
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
-// CandidateView is a candidate with the decisions made while it was tried.
+// CandidateView is a candidate with the decisions made while it was tried. An absent list is not
+// tried. Absent, over_limit, max_wait and ban are tried with the values in force. The criticality is
+// not tried: it comes into force when the candidate is made live.
 type CandidateView struct {
 	Candidate
 	Since    time.Time `json:"since" schema:"readonly"` // since when these limits are tried

@@ -1,27 +1,15 @@
 package adminapi
 
-import (
-	"time"
-
-	"oauth-server/internal/ratelimit"
-)
+import "time"
 
 // Tier is a named policy that clients' policies refer to. An absent field takes the value of the
 // settings.
 type Tier struct {
 	Name string `json:"name" schema:"maxLength=64"` // visible ASCII characters
 	// absent: the mode of the settings, with their canary share
-	Mode   string  `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
-	User   []Limit `json:"user,omitempty"`   // for each user of a client
-	Client []Limit `json:"client,omitempty"` // for a client itself: client_credentials
-	// for a client over all its users and grants, beside the other lists
-	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"` // for a client from each source address, beside the other lists
-	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"`
-	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
-	HideHeaders bool           `json:"hide_headers"`
+	Mode string `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	Lists
+	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }

@@ -123,7 +123,7 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 	return records, err
 }
 
-// EraseCounters implements admin.Eraser.
+// EraseCounters implements resets.Eraser.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	return s.do(ctx, "erase counters", func(ctx context.Context) error {
 		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username), options.DeleteMany().SetComment(comment(ctx)))

@@ -1,17 +1,19 @@
-package admin
+package preview
 
 import (
 	"cmp"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
 )
 
 // effect collects the clients that a change would have hit, had it been made earlier.
@@ -23,17 +25,77 @@ type effect struct {
 	lost             ratelimit.Grants // see unlimited
 }
 
-// effectOf compares two snapshots using the decisions of the last ten minutes. It compares the
+// Change is a change of limits that was made or is to be made, and what is known of the requests
+// before it.
+type Change struct {
+	Before, After *clientcfg.PolicySnapshot
+	Made          []clientcfg.Change
+	Directory     *clientcfg.Directory // the registered clients
+	Elsewhere     bool                 // the limited clients are registered with another server
+	Recent        activity.Report      // of all instances
+	Now           time.Time
+}
+
+// mostListed is how many clients the effect lists at most.
+const mostListed = 1000
+
+// Effect returns the clients that the change would have hit in the last ten minutes. If it enforces
+// more only after temporary changes end, it evaluates that state.
+func (c *Change) Effect() adminapi.Effect {
+	e := c.effect(c.Before, c.After)
+	if was, will := c.Before.Lasting(), c.After.Lasting(); !e.Widens && (was != c.Before || will != c.After) {
+		later := c.effect(was, will)
+		if later.Widens {
+			later.Summary = "When what is temporary ends, this change denies more requests. " + later.Summary
+			e = later
+		}
+	}
+	e.Warnings = c.unseen()
+	return e
+}
+
+// concerned yields the clients that the change may affect and that can send requests: the
+// registered ones or, if clients are registered elsewhere, all with any setting. Some are yielded
+// twice.
+func (c *Change) concerned(yield func(string) bool) {
+	ids, all := c.Before.Concerned(c.Made)
+	for _, id := range ids {
+		if (c.Elsewhere || c.Directory.Has(id)) && !yield(id) {
+			return
+		}
+	}
+	if !all {
+		return
+	}
+	for client := range c.Directory.All() {
+		if !yield(client.ID) {
+			return
+		}
+	}
+	for _, p := range []*clientcfg.PolicySnapshot{c.Before, c.After} {
+		if !c.Elsewhere {
+			return
+		}
+		for id := range p.Unregistered(c.Directory) {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// effect compares two snapshots using the decisions of the last ten minutes. It compares the
 // concerned clients and the recently active ones, because only these can differ. If clients are
 // registered elsewhere, unknown names can differ too.
-func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string], elsewhere bool, r activity.Report, now time.Time) adminapi.Effect {
+func (c *Change) effect(before, after *clientcfg.PolicySnapshot) adminapi.Effect {
+	r := &c.Recent
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
 	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
-	for id := range concerned {
+	for id := range c.concerned {
 		e.compare(before.For(id), after.For(id))
 	}
-	if elsewhere {
+	if c.Elsewhere {
 		for _, share := range []float64{0, before.Settings().CanaryPercent, after.Settings().CanaryPercent} {
 			e.compare(before.ForUnknown(share), after.ForUnknown(share))
 		}
@@ -56,14 +118,49 @@ func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string
 	slices.SortStableFunc(dryRun.Hit, byRequests)
 	e.Widens = e.normally || e.outage
 	e.Unlimited = e.lost.Names()
-	e.Summary = e.summarize(now)
+	e.Summary = e.summarize(c.Now)
 	if !e.Widens && dryRun.normally {
-		e.Summary += " " + dryRun.figures("enforcing its limits would have denied", now)
+		e.Summary += " " + dryRun.figures("enforcing its limits would have denied", c.Now)
 	}
 	e.Summary += unlimitedText(e.Unlimited)
 	e.HitTotal, e.UnknownTotal = len(e.Hit), len(e.Unknown)
-	e.Hit, e.Unknown = e.Hit[:min(len(e.Hit), maxListed)], e.Unknown[:min(len(e.Unknown), maxListed)]
+	e.Hit, e.Unknown = e.Hit[:min(len(e.Hit), mostListed)], e.Unknown[:min(len(e.Unknown), mostListed)]
 	return e.Effect
+}
+
+// unseen returns a warning for each client that may be misspelled: the change sets something for
+// it, nothing was set for it before, it is not registered, and it has no recorded requests.
+func (c *Change) unseen() (warnings []string) {
+	if !c.Elsewhere {
+		return nil
+	}
+	known, of := map[string]bool{}, map[string]bool{}
+	for i := range c.Made {
+		if t, is := targets.Parse(c.Made[i].Target); is && !c.Made[i].IsNull() {
+			if id := t.Client(); id != "" && !c.Directory.Has(id) {
+				of[id] = true
+			}
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	for id := range c.Before.Unregistered(c.Directory) {
+		known[id] = true
+	}
+	for _, r := range c.Recent.Clients {
+		known[r.ClientID] = true
+	}
+	maps.DeleteFunc(of, func(id string, _ bool) bool { return known[id] })
+	all := slices.Sorted(maps.Keys(known))
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		if len(warnings) == named {
+			return append(warnings, fmt.Sprintf("The same is true of %d more clients.", len(of)-named))
+		}
+		text := fmt.Sprintf("No request of the client %q is recorded in the last 10 minutes, and nothing was set for it before", id)
+		warnings = append(warnings, text+cmp.Or(strict.Suggest(id, all), "."))
+	}
+	return warnings
 }
 
 // add adds the verdict on one client.

@@ -1,6 +1,10 @@
-package admin
+// Package guard verifies who calls the admin API: a client or an operator with a token of this server,
+// somebody with the key beside the data file, or the user of a command that has opened the store
+// itself. It limits the failed attempts of an address, and never the requests with a good token.
+package guard
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -11,6 +15,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -23,43 +28,74 @@ import (
 // they get 429. Requests with a valid token are always served.
 const failuresAdmitted = 20
 
-// guard verifies tokens.
-type guard struct {
-	o        *Options
+// Tokens verifies bearer tokens. [grants.Service] implements it.
+type Tokens interface {
+	// Bearer returns the claims of a valid token. It wraps [grants.ErrBearer] for an invalid token.
+	// Any other error means that the token could not be checked.
+	Bearer(ctx context.Context, token string) (keys.Claims, error)
+}
+
+// Users looks up users. [grants.Users] implements it.
+type Users interface {
+	// User returns the user with that name, or an error that wraps [grants.ErrNotFound].
+	User(ctx context.Context, name string) (grants.User, error)
+}
+
+// Options configure a [Guard].
+type Options struct {
+	// Operator makes every request one of this operator, without a token. Only it is needed then.
+	Operator string
+	Issuer   string // sent to callers without a token, because they can get one there
+	Tokens   Tokens
+	Users    Users
+	Clients  *clientcfg.Source
+	// LocalToken makes its sender an operator if it comes from a loopback address, because the
+	// sender can read the files beside the data file. Empty disables it.
+	LocalToken string
+	Clock      func() time.Time // of the limit on failures
+}
+
+// Guard verifies tokens. It is safe for concurrent use.
+type Guard struct {
+	o        Options
 	failures *ratelimit.Counters
 	limits   *ratelimit.Effective
 }
 
-func newGuard(o *Options) (*guard, error) {
+// New returns a Guard.
+func New(o Options) (*Guard, error) {
 	limit := ratelimit.NewLimit("failures", failuresAdmitted, time.Minute)
 	limits, err := ratelimit.Enforced(limit, limit)
 	if err != nil {
 		return nil, fmt.Errorf("admin: limit of failures: %w", err)
 	}
-	return &guard{o: o, failures: ratelimit.NewCounters(10_000), limits: limits}, nil
+	return &Guard{o: o, failures: ratelimit.NewCounters(10_000), limits: limits}, nil
 }
 
-// caller is the sender of a request.
-type caller struct {
-	clientID, username string
-	address            netip.Addr
-	scopes             []string
-	access             clientcfg.Access // of the user; a client's access is in its scopes
-	store              string           // user of the store's key; there is no client then
+// Caller is the sender of a request.
+type Caller struct {
+	ClientID string
+	Store    string // user of the store's key; there is no client then
+
+	username string
+	address  netip.Addr
+	scopes   []string
+	access   clientcfg.Access // of the user; a client's access is in its scopes
 }
 
-func (c *caller) actor() clientcfg.Actor {
-	a := clientcfg.Actor{ClientID: c.clientID, Username: c.username, Store: c.store}
+// Actor returns the caller as the author of a change.
+func (c *Caller) Actor() clientcfg.Actor {
+	a := clientcfg.Actor{ClientID: c.ClientID, Username: c.username, Store: c.Store}
 	if c.address.IsValid() {
 		a.Address = c.address.String()
 	}
 	return a
 }
 
-// admit verifies the bearer token of a request. If the token belongs to a user, the user must be an
+// Admit verifies the bearer token of a request. If the token belongs to a user, the user must be an
 // operator now. The store is read each time, so a change takes effect at once. Errors:
-// *problemError.
-func (g *guard) admit(r *http.Request) (*caller, error) {
+// *problem.Error.
+func (g *Guard) Admit(r *http.Request) (*Caller, error) {
 	if operator := g.o.Operator; operator != "" {
 		return storeOperator(operator), nil
 	}
@@ -76,18 +112,18 @@ func (g *guard) admit(r *http.Request) (*caller, error) {
 	case errors.Is(err, grants.ErrBearer):
 		return nil, g.refuse(from, "the token is unknown, expired or revoked")
 	case err != nil:
-		return nil, problemOf(err)
+		return nil, problem.Of(err)
 	case !slices.Contains(claims.Audience, clientcfg.AdminAudience):
 		return nil, g.refuse(from, "the token is not meant for this API: its audience must be "+clientcfg.AdminAudience)
 	}
-	c := &caller{clientID: claims.ClientID, address: from, scopes: g.scopes(claims), access: clientcfg.WriteAccess}
+	c := &Caller{ClientID: claims.ClientID, address: from, scopes: g.scopes(claims), access: clientcfg.WriteAccess}
 	if claims.Family == "" {
 		return c, nil
 	}
 	user, err := g.o.Users.User(r.Context(), claims.Subject)
 	switch {
 	case err != nil && !errors.Is(err, grants.ErrNotFound):
-		return nil, problemOf(err)
+		return nil, problem.Of(err)
 	case !user.Operator.Allows(clientcfg.ScopeLimitsRead):
 		return nil, notOperator("the user %q is not an operator", claims.Subject)
 	}
@@ -97,7 +133,7 @@ func (g *guard) admit(r *http.Request) (*caller, error) {
 
 // local returns the caller if the token is the key beside the data file, or nil. The key works only
 // from a loopback address.
-func (g *guard) local(r *http.Request, token string, from netip.Addr) *caller {
+func (g *Guard) local(r *http.Request, token string, from netip.Addr) *Caller {
 	want := g.o.LocalToken
 	if want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 || !from.Unmap().IsLoopback() {
 		return nil
@@ -105,22 +141,22 @@ func (g *guard) local(r *http.Request, token string, from netip.Addr) *caller {
 	c := storeOperator("local")
 	c.address = from
 	if name := r.Header.Get(adminlocal.OperatorHeader); len(name) <= maxOperator && clientcfg.ValidateNote(name) == nil && name != "" {
-		c.store = name
+		c.Store = name
 	}
 	return c
 }
 
 // storeOperator returns a caller who may do everything because the store is theirs.
-func storeOperator(name string) *caller {
+func storeOperator(name string) *Caller {
 	scopes := []string{clientcfg.ScopeLimitsWrite, clientcfg.ScopeRegistrationsWrite}
-	return &caller{access: clientcfg.WriteAccess, scopes: scopes, store: name}
+	return &Caller{access: clientcfg.WriteAccess, scopes: scopes, Store: name}
 }
 
 // maxOperator bounds the name that a holder of the key claims.
 const maxOperator = 200
 
 // scopes returns the token's scopes that its client still has.
-func (g *guard) scopes(claims keys.Claims) []string {
+func (g *Guard) scopes(claims keys.Claims) []string {
 	client, ok := g.o.Clients.Directory().Client(claims.ClientID)
 	if !ok {
 		return nil
@@ -133,9 +169,9 @@ var including = map[string]string{
 	clientcfg.ScopeLimitsRead: clientcfg.ScopeLimitsWrite, clientcfg.ScopeRegistrationsRead: clientcfg.ScopeRegistrationsWrite,
 }
 
-// may returns an error unless the caller has the scope, or the write scope that includes it, and
+// May returns an error unless the caller has the scope, or the write scope that includes it, and
 // the corresponding access.
-func (c *caller) may(scope string) error {
+func (c *Caller) May(scope string) error {
 	if !c.access.Allows(scope) {
 		return notOperator("the user %q may only read", c.username)
 	}
@@ -143,41 +179,41 @@ func (c *caller) may(scope string) error {
 		return nil
 	}
 	why := "this needs a token with the scope " + scope
-	return forbidden("Scope missing", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
+	return Forbidden("Scope missing", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
 }
 
 // notOperator returns the error for a user without the required access. The detail names the user,
 // so it must stay out of the header.
 func notOperator(format, name string) error {
-	return forbidden("Not an operator", fmt.Sprintf(format, name), `error_description="the user may not do this"`)
+	return Forbidden("Not an operator", fmt.Sprintf(format, name), `error_description="the user may not do this"`)
 }
 
-// forbidden returns the error for a valid token with insufficient rights (RFC 6750 3.1).
-func forbidden(title, detail, challenge string) *problemError {
-	p := problem(http.StatusForbidden, typeForbidden, title, "%s", detail)
-	p.challenge = `Bearer realm="oauth-server admin", error="insufficient_scope", ` + challenge
+// Forbidden returns the error for a valid token with insufficient rights (RFC 6750 3.1).
+func Forbidden(title, detail, challenge string) *problem.Error {
+	p := problem.New(http.StatusForbidden, problem.TypeForbidden, title, "%s", detail)
+	p.Challenge = `Bearer realm="oauth-server admin", error="insufficient_scope", ` + challenge
 	return p
 }
 
 // refuse returns the error for a request without a valid token, and counts the failure. why is
 // empty if there is no token at all. Such a request is not counted, and gets no error code (RFC
 // 6750 3.1).
-func (g *guard) refuse(from netip.Addr, why string) *problemError {
+func (g *Guard) refuse(from netip.Addr, why string) *problem.Error {
 	if why == "" {
-		p := problem(http.StatusUnauthorized, typeUnauthorized, "Token needed",
+		p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Token needed",
 			"send Authorization: Bearer with an access token of %s for the audience %s", g.o.Issuer, clientcfg.AdminAudience)
-		p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
+		p.Challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
 		return p
 	}
 	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: limiter.SourceOf(from)}, g.limits, 1)
 	if d.Rejected() {
-		p := problem(http.StatusTooManyRequests, typeThrottled, "Too many failed attempts",
+		p := problem.New(http.StatusTooManyRequests, problem.TypeThrottled, "Too many failed attempts",
 			"too many requests with bad tokens came from this address; a good token is still heard")
-		p.retryAfter = d.RetryAfterSeconds()
+		p.RetryAfter = d.RetryAfterSeconds()
 		return p
 	}
-	p := problem(http.StatusUnauthorized, typeUnauthorized, "Token refused", "%s", why)
-	p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s", error="invalid_token", error_description="%s"`, g.o.Issuer, why)
+	p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Token refused", "%s", why)
+	p.Challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s", error="invalid_token", error_description="%s"`, g.o.Issuer, why)
 	return p
 }
 

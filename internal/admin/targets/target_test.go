@@ -1,4 +1,4 @@
-package admin_test
+package targets
 
 import (
 	"encoding/json"
@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
 
@@ -16,7 +16,7 @@ import (
 // is sent back.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, tenAMinute, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
+		`{}`, `{"user":[{"name":"per-minute","requests":10,"window":"60s"}]}`, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
 		`{"user":[{"requests":1e3,"window":"1.5s","algorithm":"fixed","soft_ratio":0.5}]}`, `{"a":1,"a":2}`, `[[[`, `{"user":[{"window":"-1s"}]}`,
 	} {
 		f.Add([]byte(seed))
@@ -30,7 +30,7 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		shown, err := json.Marshal(admin.ShowPolicy("shop", p))
+		shown, err := json.Marshal(showPolicy("shop", p))
 		check.OK(t, err)
 		v, err = strict.ParseJSON(shown)
 		check.OK(t, err)
@@ -42,4 +42,21 @@ func FuzzPolicy(f *testing.F) {
 			t.Errorf("%s came back changed:\n%s", shown, diff)
 		}
 	})
+}
+
+// TestParse: every target that can be changed is found by its name in the trail.
+func TestParse(t *testing.T) {
+	for _, name := range []string{
+		clientcfg.SettingsTarget, clientcfg.PolicyTarget("a/b%2F:c"), clientcfg.CandidateTarget("_default"),
+		clientcfg.TierTarget("a/b"), clientcfg.OverrideTarget("shop", "ada b"),
+	} {
+		got, ok := Parse(name)
+		check.Equal(t, name, got.Name(), name)
+		check.Equal(t, name+" is one", ok, true)
+	}
+	for _, name := range []string{"", "settings/x", "policies/", "tiers/", "tiers/a b", "overrides/shop", "clients/shop/counters", "users/ada", "x/y"} {
+		if _, ok := Parse(name); ok {
+			t.Errorf("%q is a target", name)
+		}
+	}
 }

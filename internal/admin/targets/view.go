@@ -1,0 +1,185 @@
+package targets
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// View returns the document with its read-only fields, except the activity of a candidate.
+func (t Target) View(p *clientcfg.PolicySnapshot) any {
+	switch t.kind {
+	case settings:
+		return SettingsView(p)
+	case tiers:
+		set := p.Set()
+		return TierView(p, t.id, set.TierUses())
+	case policies:
+		return PolicyView(p, t.id)
+	case overrides:
+		return OverrideView(p, t.id, t.user)
+	}
+	return CandidateView(p, t.id)
+}
+
+// SettingsView returns the settings as operators see them.
+func SettingsView(p *clientcfg.PolicySnapshot) adminapi.SettingsView {
+	o := p.Set().Settings
+	view := adminapi.SettingsView{Settings: showSettings(p)}
+	view.Meta.Version, view.Meta.Changed, view.Meta.Until = o.Changed, append([]string{}, o.Names()...), Until(p, clientcfg.SettingsTarget)
+	return view
+}
+
+// TierView returns a tier, given how many clients have each tier.
+func TierView(p *clientcfg.PolicySnapshot, name string, uses map[string]int) adminapi.TierView {
+	own, _ := p.Set().Tiers.Get(name)
+	view := adminapi.TierView{Tier: showTier(name, own), Clients: uses[name]}
+	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.TierTarget(name))
+	return view
+}
+
+// PolicyView returns the policy of a client.
+func PolicyView(p *clientcfg.PolicySnapshot, clientID string) adminapi.PolicyView {
+	own, _ := p.Policy(clientID)
+	view := adminapi.PolicyView{Policy: showPolicy(clientID, own), Effective: adminapi.ShowEffective(p.For(clientID))}
+	view.Meta.Version, view.Meta.Source, view.Meta.Until = own.Changed, Source(p, clientID), Until(p, clientcfg.PolicyTarget(clientID))
+	return view
+}
+
+// OverrideView returns the limits of one user of a client.
+func OverrideView(p *clientcfg.PolicySnapshot, clientID, username string) adminapi.OverrideView {
+	own, _ := p.Set().Overrides.Get(clientcfg.OverrideKey(clientID, username))
+	view := adminapi.OverrideView{Override: showOverride(clientID, username, own)}
+	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.OverrideTarget(clientID, username))
+	return view
+}
+
+// CandidateView returns a candidate without its activity.
+func CandidateView(p *clientcfg.PolicySnapshot, name string) adminapi.CandidateView {
+	own, _ := p.Set().Candidates.Get(name)
+	view := adminapi.CandidateView{Candidate: showCandidate(name, own), Since: own.Since}
+	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.CandidateTarget(name))
+	return view
+}
+
+// Until returns when a target's temporary value ends, or zero for a permanent one.
+func Until(p *clientcfg.PolicySnapshot, target string) time.Time {
+	t, _ := p.Temporary(target)
+	return t.Until
+}
+
+// Source returns where a client's policy comes from: api, file or none.
+func Source(p *clientcfg.PolicySnapshot, clientID string) string {
+	if _, changed := p.Policy(clientID); changed {
+		return "api"
+	}
+	if _, inFile := p.Base().Clients[clientID]; inFile {
+		return "file"
+	}
+	return "none"
+}
+
+// Value returns what operators have set, in the form that a change takes, or null.
+func (t Target) Value(p *clientcfg.PolicySnapshot) json.RawMessage {
+	if !t.IsSet(p) {
+		return json.RawMessage("null")
+	}
+	return encoded(t, t.State(p).Base)
+}
+
+// Encoded returns the target in the form of the audit trail, or null if it does not exist.
+func (t Target) Encoded(p *clientcfg.PolicySnapshot) json.RawMessage {
+	st := t.State(p)
+	if !st.Exists {
+		return json.RawMessage("null")
+	}
+	return encoded(t, st.Doc)
+}
+
+func encoded(t Target, doc any) json.RawMessage {
+	b, err := json.Marshal(doc)
+	if err != nil { // it was decoded from JSON
+		panic(fmt.Sprintf("targets: %s does not encode: %v", t.Name(), err))
+	}
+	return b
+}
+
+// Changes returns the changes in the form of the audit trail. It is never nil.
+func Changes(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) []clientcfg.Change {
+	out := []clientcfg.Change{}
+	for _, name := range clientcfg.Targets(made) {
+		if t, known := Parse(name); known {
+			out = append(out, clientcfg.Change{Target: name, Before: t.Encoded(before), After: t.Encoded(after)})
+		}
+	}
+	return out
+}
+
+// All yields the names of the targets that operators have set, or that will return to an earlier
+// value, in any order.
+func All(p *clientcfg.PolicySnapshot) iter.Seq[string] {
+	set := p.Set()
+	return func(yield func(string) bool) {
+		if Settings().IsSet(p) && !yield(settings) {
+			return
+		}
+		for kind, names := range map[string]iter.Seq[string]{
+			tiers: set.Tiers.Keys(), policies: set.Clients.Keys(), overrides: set.Overrides.Keys(), candidates: set.Candidates.Keys(),
+		} {
+			for name := range names {
+				if !yield(kind + "/" + name) {
+					return
+				}
+			}
+		}
+		for name := range set.Temporary.Keys() { // of temporary removals
+			if t, known := Parse(name); known && !t.IsSet(p) && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Conversions from stored values to the documents for operators.
+
+func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
+	s := p.Settings()
+	mode := s.Mode
+	if mode == ratelimit.Unset {
+		mode = ratelimit.Enforce
+	}
+	return adminapi.Settings{
+		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
+		Default: adminapi.Default{
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total), Source: adminapi.ShowLimits(s.Default.Source),
+			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
+			Criticality: s.Default.Criticality.String(),
+			Waits:       adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
+		},
+	}
+}
+
+func showTier(name string, t clientcfg.Tier) adminapi.Tier {
+	return adminapi.Tier{Name: name, Mode: string(t.Mode), Lists: adminapi.ShowLists(&t.Policy), HideHeaders: t.HideHeaders, Note: t.Note}
+}
+
+func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
+	return adminapi.Policy{
+		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode), Lists: adminapi.ShowLists(&p.Policy),
+		HideHeaders: p.HideHeaders, Note: p.Note,
+	}
+}
+
+func showOverride(clientID, username string, o clientcfg.Override) adminapi.Override {
+	return adminapi.Override{ClientID: clientID, Username: username, User: adminapi.ShowLimits(o.User), Note: o.Note}
+}
+
+func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
+	return adminapi.Candidate{ClientID: name, Lists: adminapi.ShowLists(&c.Policy), Note: c.Note}
+}
