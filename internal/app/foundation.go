@@ -117,7 +117,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	f.passwords = secret.NewPasswords(secret.PasswordOptions{
 		Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory,
-		Separate: opts.Separate, Hashing: opts.Hashing, Hashed: f.telemetry.PasswordHashed,
+		Separate: opts.Separate, Hashed: f.telemetry.PasswordHashed,
 	})
 	return f, nil
 }

@@ -27,8 +27,6 @@ type Options struct {
 	// Separate, if not nil, computes the expensive part of hashing a password in another process.
 	// If that fails, this process computes it.
 	Separate func(secret.Task) ([]byte, error)
-	// Hashing, if not nil, is called before each password is hashed in this process.
-	Hashing func()
 	// Listening, if not nil, is called once the server is listening.
 	Listening func(*Server)
 

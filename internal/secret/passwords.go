@@ -43,9 +43,6 @@ type PasswordOptions struct {
 	// fit, the task is computed in this process, unless the error is [ErrStarved]: then the attempt
 	// is refused with a *[BusyError] that has Starved set. At most Concurrency calls run at once.
 	Separate func(Task) (result []byte, err error)
-	// Hashing, if not nil, is called before each hash in this process. A hash leaves 19 MiB of
-	// garbage.
-	Hashing func()
 	// Hashed, if not nil, is called after each hash. separately is whether Separate computed it.
 	Hashed func(separately bool)
 }
@@ -76,8 +73,7 @@ func defaultConcurrency(processors int, memory int64) int {
 // longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
 type Passwords struct {
 	queue    *hashQueue
-	separate func(Task) ([]byte, error) // this and the next two may be nil
-	hashing  func()
+	separate func(Task) ([]byte, error) // this and the next may be nil
 	hashed   func(separately bool)
 	// key computes the argon2id key. It allocates memory on each call, because argon2.IDKey accepts
 	// no buffer.
@@ -91,7 +87,7 @@ type Passwords struct {
 func NewPasswords(opts PasswordOptions) *Passwords {
 	t := newHashQueue(opts.AtOnce(), cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
 	return &Passwords{
-		queue: t, separate: opts.Separate, hashing: opts.Hashing, hashed: opts.Hashed,
+		queue: t, separate: opts.Separate, hashed: opts.Hashed,
 		key: argon2.IDKey, big: make(chan struct{}, 1),
 	}
 }
@@ -224,9 +220,6 @@ func (p *Passwords) compute(task Task) (result []byte, ok bool) {
 		}
 	}
 	if !separately {
-		if p.hashing != nil {
-			p.hashing()
-		}
 		result = task.do(p.key)
 	}
 	if p.hashed != nil {

@@ -56,11 +56,10 @@ func TestPasswordsHashIsSalted(t *testing.T) {
 	}
 }
 
-// TestPasswordsSayWhenTheyHash: Hashing is called for each hash, so the process can make room for
-// its garbage, and not for an attempt without a hash.
-func TestPasswordsSayWhenTheyHash(t *testing.T) {
+// TestHashed: Hashed is called for each hash, and not for an attempt without one.
+func TestHashed(t *testing.T) {
 	n := 0
-	p := NewPasswords(PasswordOptions{Hashing: func() { n++ }})
+	p := NewPasswords(PasswordOptions{Hashed: func(bool) { n++ }})
 	_, _ = p.Hash(t.Context(), "pw")
 	_, _ = p.Verify(t.Context(), goodHash, "pw")
 	_ = p.RejectAttempt(t.Context(), Attempt{Password: "pw"})

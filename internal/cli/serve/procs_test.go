@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/config"
 )
 
 func TestRaisedProcs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		now, processors int // now: what Go chose, max(2, the quota rounded up) at most
-		set, embedded   bool
+		set, held       bool
 		want            int
 	}{
 		"one processor":                            {1, 1, false, true, 2},
@@ -30,31 +29,29 @@ func TestRaisedProcs(t *testing.T) {
 		"MongoDB, with a quota of a half, on four": {2, 4, false, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "GOMAXPROCS", raisedProcs(tt.now, tt.processors, tt.set, tt.embedded), tt.want)
+			check.Equal(t, "GOMAXPROCS", raisedProcs(tt.now, tt.processors, tt.set, tt.held), tt.want)
 		})
 	}
 }
 
 func TestRaiseProcs(t *testing.T) {
-	embedded, mongodb := config.Default(), config.Default()
-	mongodb.Store = config.Store{MongoDB: &config.MongoDB{}}
 	processors := runtime.NumCPU()
 	for _, tt := range []struct {
 		name  string
-		cfg   *config.Config
+		held  bool
 		env   map[string]string
 		procs int // before
 		want  int
 	}{
-		{"the embedded store", embedded, nil, processors, processors + 1},
-		{"MongoDB", mongodb, nil, processors, processors},
-		{"set in the environment", embedded, map[string]string{"GOMAXPROCS": "7"}, processors, processors},
-		{"raised before", embedded, nil, processors + 3, processors + 3},
+		{"the embedded store", true, nil, processors, processors + 1},
+		{"MongoDB, passwords in other processes", false, nil, processors, processors},
+		{"set in the environment", true, map[string]string{"GOMAXPROCS": "7"}, processors, processors},
+		{"raised before", true, nil, processors + 3, processors + 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			old := runtime.GOMAXPROCS(tt.procs)
 			defer runtime.GOMAXPROCS(old)
-			raiseProcs(t.Context(), tt.cfg, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }, slog.New(slog.DiscardHandler))
+			raiseProcs(t.Context(), tt.held, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }, slog.New(slog.DiscardHandler))
 			check.Equal(t, "GOMAXPROCS", runtime.GOMAXPROCS(0), tt.want)
 		})
 	}

@@ -105,15 +105,15 @@ func runServe(ctx context.Context, c *command.Env, f *serveFlags) error {
 func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app.Options) error {
 	opts.Level = &slog.LevelVar{}
 	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.ErrOut)
-	raiseProcs(ctx, cfg, os.LookupEnv, opts.Logger)
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
 	defer hashSeparately(ctx, cfg, &opts)()
-	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
+	hashesHere := opts.Separate == nil
+	raiseProcs(ctx, cfg.Store.Embedded != nil || hashesHere, os.LookupEnv, opts.Logger)
+	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), hashesHere)
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
 	keeper := keepHeap(floor, cfg)
 	defer keeper.Stop()
-	opts.Hashing = keeper.Raise
 	return app.Serve(ctx, cfg, opts)
 }
 

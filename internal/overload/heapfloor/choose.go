@@ -8,13 +8,11 @@ import (
 )
 
 const (
-	// Default is the floor if there is enough memory, in bytes.
-	Default = 64 << 20
-	// DefaultRaised is the raised floor if there is enough memory, in bytes.
-	DefaultRaised = 192 << 20
-	// share is the part of the memory that a floor may use at most: an eighth. A raised floor may
-	// use a quarter.
-	share, raisedShare = 8, 4
+	// usualFloor is the floor if there is enough memory, in bytes. It is at most 1/usualShare of the
+	// memory.
+	usualFloor, usualShare = 64 << 20, 8
+	// hashingFloor and hashingShare are the same for a process that hashes passwords.
+	hashingFloor, hashingShare = 192 << 20, 4
 	// goMinimum is the heap size below which Go never collects at GOGC=100.
 	goMinimum = 4 << 20
 )
@@ -22,26 +20,29 @@ const (
 // Choice is a floor, and the reason for it.
 type Choice struct {
 	Floor  int64  // bytes; 0: the collector is not changed
-	Raised int64  // the floor during work that makes much garbage
 	Memory int64  // bytes that this process may use; 0: unknown
 	From   string // source of Memory: cgroup, GOMEMLIMIT, machine; or why there is no floor: GOGC
 }
 
-// Choose returns [Default] and [DefaultRaised], or an eighth and a quarter of the memory that this
-// process may use if that is less. This memory is limited by the machine, its control groups, or
-// GOMEMLIMIT. lookup is [os.LookupEnv]; if it finds GOGC, the floor is 0. root is the file system
-// of the machine.
-func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
+// Choose returns a floor of 64 MiB, or an eighth of the memory that this process may use if that is
+// less. If this process hashes passwords, the floor is 192 MiB, or a quarter of the memory. The
+// memory is limited by the machine, its control groups, or GOMEMLIMIT. lookup is [os.LookupEnv]; if
+// it finds GOGC, the floor is 0. root is the file system of the machine.
+func Choose(lookup func(string) (string, bool), root fs.FS, hashes bool) Choice {
 	if v, set := lookup("GOGC"); set && v != "" {
 		return Choice{From: "GOGC"}
 	}
+	floor, share := int64(usualFloor), int64(usualShare)
+	if hashes {
+		floor, share = hashingFloor, hashingShare
+	}
 	memory, from := Memory(root)
-	c := Choice{Floor: Default, Raised: DefaultRaised, Memory: memory, From: from}
+	c := Choice{Floor: floor, Memory: memory, From: from}
 	if memory > 0 {
-		c.Floor, c.Raised = min(c.Floor, memory/share), min(c.Raised, memory/raisedShare)
+		c.Floor = min(floor, memory/share)
 	}
 	if c.Floor <= goMinimum { // not a floor: Go has this minimum anyway
-		c.Floor, c.Raised = 0, 0
+		c.Floor = 0
 	}
 	return c
 }
@@ -59,5 +60,5 @@ func Memory(root fs.FS) (bytes int64, from string) {
 
 // LogValue implements [slog.LogValuer].
 func (c Choice) LogValue() slog.Value {
-	return slog.GroupValue(slog.Int64("floor", c.Floor), slog.Int64("raised", c.Raised), slog.Int64("memory", c.Memory), slog.String("from", c.From))
+	return slog.GroupValue(slog.Int64("floor", c.Floor), slog.Int64("memory", c.Memory), slog.String("from", c.From))
 }

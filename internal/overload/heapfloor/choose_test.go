@@ -86,17 +86,18 @@ func TestChoose(t *testing.T) {
 		limit int64 // GOMEMLIMIT; 0: not set
 		root  fstest.MapFS
 		want  Choice
+		hash  int64 // the floor if this process hashes passwords
 	}{
-		{"a large machine", nil, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 192 * mib, 8192 * mib, "machine"}},
-		{"not known", nil, 0, files(), Choice{64 * mib, 192 * mib, 0, ""}},
-		{"an eighth of a container", nil, 0, container("268435456"), Choice{32 * mib, 64 * mib, 256 * mib, "cgroup"}},
-		{"a container too small", nil, 0, container("33554432"), Choice{0, 0, 32 * mib, "cgroup"}},
-		{"a memory limit", nil, 80 * mib, container("268435456"), Choice{10 * mib, 20 * mib, 80 * mib, "GOMEMLIMIT"}},
-		{"a memory limit above the container's", nil, 512 * mib, container("268435456"), Choice{32 * mib, 64 * mib, 256 * mib, "cgroup"}},
-		{"a memory limit, and nothing else is known", nil, 80 * mib, files(), Choice{10 * mib, 20 * mib, 80 * mib, "GOMEMLIMIT"}},
-		{"GOGC", map[string]string{"GOGC": "100"}, 0, files("proc/meminfo", meminfo), Choice{From: "GOGC"}},
-		{"GOGC=off", map[string]string{"GOGC": "off"}, 80 * mib, files("proc/meminfo", meminfo), Choice{From: "GOGC"}},
-		{"an empty GOGC", map[string]string{"GOGC": ""}, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 192 * mib, 8192 * mib, "machine"}},
+		{"a large machine", nil, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 8192 * mib, "machine"}, 192 * mib},
+		{"not known", nil, 0, files(), Choice{64 * mib, 0, ""}, 192 * mib},
+		{"an eighth of a container", nil, 0, container("268435456"), Choice{32 * mib, 256 * mib, "cgroup"}, 64 * mib},
+		{"a container too small", nil, 0, container("33554432"), Choice{0, 32 * mib, "cgroup"}, 8 * mib},
+		{"a memory limit", nil, 80 * mib, container("268435456"), Choice{10 * mib, 80 * mib, "GOMEMLIMIT"}, 20 * mib},
+		{"a memory limit above the container's", nil, 512 * mib, container("268435456"), Choice{32 * mib, 256 * mib, "cgroup"}, 64 * mib},
+		{"a memory limit, and nothing else is known", nil, 80 * mib, files(), Choice{10 * mib, 80 * mib, "GOMEMLIMIT"}, 20 * mib},
+		{"GOGC", map[string]string{"GOGC": "100"}, 0, files("proc/meminfo", meminfo), Choice{From: "GOGC"}, 0},
+		{"GOGC=off", map[string]string{"GOGC": "off"}, 80 * mib, files("proc/meminfo", meminfo), Choice{From: "GOGC"}, 0},
+		{"an empty GOGC", map[string]string{"GOGC": ""}, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 8192 * mib, "machine"}, 192 * mib},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.limit > 0 {
@@ -106,13 +107,13 @@ func TestChoose(t *testing.T) {
 				t.Skip("the tests run under a GOMEMLIMIT")
 			}
 			lookup := func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }
-			check.Equal(t, "choice", Choose(lookup, tt.root), tt.want)
+			check.Equal(t, "choice", Choose(lookup, tt.root, false), tt.want)
+			check.Equal(t, "floor of a process that hashes passwords", Choose(lookup, tt.root, true).Floor, tt.hash)
 		})
 	}
 }
 
 func TestPercentFor(t *testing.T) {
-	const floor = 64 * mib
 	for _, tt := range []struct {
 		name        string
 		live, roots int64
@@ -129,7 +130,7 @@ func TestPercentFor(t *testing.T) {
 		{"far above", 1024 * mib, 10 * mib, 100, 2058},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := (&Keeper{above: usual}).percentFor(floor, tt.live, tt.roots)
+			got := (&Keeper{Choice: Choice{Floor: 64 * mib}, above: usual}).percentFor(tt.live, tt.roots)
 			goal := max(tt.live+(tt.live+tt.roots)*int64(got)/100, int64(got)*goMinimum/100)
 			if got != tt.want || goal/mib != tt.goal {
 				t.Errorf("GOGC=%d, which makes the goal %d MiB; want %d and %d MiB", got, goal/mib, tt.want, tt.goal)

@@ -8,7 +8,7 @@
 // floor of 64 MiB the server collects once or twice a second. If more than half the floor is live,
 // the heap is collected as without a floor.
 //
-//	keeper := heapfloor.Choose(os.LookupEnv, os.DirFS("/")).Keep()
+//	keeper := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), false).Keep()
 //	defer keeper.Stop()
 //
 // # How
@@ -22,10 +22,8 @@
 // GOGC is above 100, a memory limit keeps the heap from growing beyond twice the floor.
 //
 // Checking a password leaves 19 MiB of garbage, and a collection during the check finds them live.
-// With a floor of 64 MiB every second password would start a collection, 10 to 15 a second. So on
-// few processors, while more than eight passwords are checked in two seconds, the floor is raised
-// and GOMAXPROCS is raised by one ([Keeper.Raise]). The memory limit is then the raised floor plus
-// the usual one.
+// With a floor of 64 MiB every second password would start a collection, 10 to 15 a second in a
+// flood of sign-ins. So a process that hashes passwords has a floor of 192 MiB.
 //
 // The package allocates no ballast, which would show up as heap in use. It does not change the
 // collector if the environment sets GOGC, and never raises a memory limit from the environment

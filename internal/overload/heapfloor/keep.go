@@ -1,28 +1,15 @@
 package heapfloor
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"time"
 )
 
 // usual is the GOGC of a process without a floor. It also applies to a heap above the floor unless
 // [Choice.KeepAbove] sets another.
 const usual = 100
-
-// The floor is raised after this many calls of [Keeper.Raise] within this time. It is lowered when
-// there were fewer calls for the same time.
-const (
-	burst    = 8
-	burstFor = 2 * time.Second
-	// few is the number of processors up to which the floor is raised. With more, more than two
-	// passwords are checked at once. They hold more than half of a floor live, and leave processors
-	// free.
-	few = 4
-)
 
 // Keep lets the heap grow to the floor before a collection is due, until [Keeper.Stop] is called. Call
 // it once per process: it changes GOGC and the memory limit.
@@ -42,16 +29,11 @@ type Keeper struct {
 	Choice
 	before settings
 	above  int // GOGC above the floor
-	few    int
 
 	mu      sync.Mutex
 	now     settings
 	stopped bool
 	samples []metrics.Sample
-	calls   int              // number of calls of Raise
-	recent  [burst]time.Time // times of the last calls
-	lower   *time.Timer      // nil: the floor is not raised
-	procs   int              // GOMAXPROCS before it was raised; 0: not raised
 }
 
 // settings are the two settings of the collector.
@@ -72,7 +54,7 @@ const (
 )
 
 func newKeeper(c Choice, above int) *Keeper {
-	k := &Keeper{Choice: c, above: above, few: few, stopped: c.Floor == 0, samples: []metrics.Sample{
+	k := &Keeper{Choice: c, above: above, stopped: c.Floor == 0, samples: []metrics.Sample{
 		liveHeap: {Name: "/gc/heap/live:bytes"},
 		stacks:   {Name: "/gc/scan/stack:bytes"},
 		globals:  {Name: "/gc/scan/globals:bytes"},
@@ -109,96 +91,22 @@ func (k *Keeper) adjust() bool {
 	if k.stopped {
 		return false
 	}
-	k.follow()
-	return true
-}
-
-// follow is adjust with k.mu held.
-func (k *Keeper) follow() {
-	floor := k.Floor
-	if k.lower != nil {
-		floor = k.Raised
-	}
 	metrics.Read(k.samples)
-	want := settings{percent: k.percentFor(floor, k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
+	want := settings{percent: k.percentFor(k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
 	if want.percent > k.above {
-		want.limit = min(want.limit, k.guard(floor))
+		want.limit = min(want.limit, k.guard())
 	}
 	k.set(want)
-}
-
-// Raise must be called before work that makes much garbage and keeps a processor busy. While there
-// is much such work and there are few processors, the floor is the raised one. GOMAXPROCS is then
-// one above the number of processors, so that the work does not take a P from other goroutines. A
-// GOMAXPROCS below that number is not changed: it was set explicitly, or follows a limit of
-// processor time, which more threads would use up sooner.
-func (k *Keeper) Raise() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.stopped || k.Raised <= k.Floor {
-		return
-	}
-	now := time.Now()
-	oldest := &k.recent[k.calls%burst]
-	often := now.Sub(*oldest) < burstFor
-	*oldest = now
-	k.calls++
-	switch {
-	case !often:
-	case k.lower != nil:
-		k.lower.Reset(burstFor)
-	case min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > k.few: // serve may have raised GOMAXPROCS
-	default:
-		k.lower = time.AfterFunc(burstFor, k.lowered)
-		k.follow()
-		if n := runtime.GOMAXPROCS(0); n == runtime.NumCPU() {
-			k.procs = n
-			runtime.GOMAXPROCS(n + 1)
-		}
-	}
-}
-
-// lowerProcs undoes the change of GOMAXPROCS by Raise.
-func (k *Keeper) lowerProcs() {
-	switch {
-	case k.procs == 0:
-	case os.Getenv("GOMAXPROCS") == "":
-		runtime.SetDefaultGOMAXPROCS() // it follows changes of the machine again
-	default:
-		runtime.GOMAXPROCS(k.procs)
-	}
-	k.procs = 0
-}
-
-// lowered undoes Raise and returns the memory to the system. Without much garbage an idle server
-// would keep the memory until the next collection, and most of it even longer.
-func (k *Keeper) lowered() {
-	if k.normal() {
-		debug.FreeOSMemory()
-	}
-}
-
-// normal restores the floor and GOMAXPROCS from before Raise. It returns false after Stop.
-func (k *Keeper) normal() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.stopped {
-		return false
-	}
-	k.lower = nil
-	k.lowerProcs()
-	k.follow()
 	return true
 }
 
-// guard returns the memory limit. Under it, the heap can grow to at most one floor ([Choice].Floor)
-// above the present floor, or to its current size if that is larger: a lower limit would make the
-// collector run all the time. guard adds an eighth, because the collector stays a little below a
-// limit.
-func (k *Keeper) guard(present int64) int64 {
+// guard returns the memory limit. Under it, the heap can grow to at most twice the floor, or to its
+// current size if that is larger: a lower limit would make the collector run all the time. guard
+// adds an eighth, because the collector stays a little below a limit.
+func (k *Keeper) guard() int64 {
 	heap := k.value(objects) + k.value(free)
 	rest := k.value(total) - k.value(released) - heap
-	return rest + max(k.Floor+present, heap)*9/8
+	return rest + max(2*k.Floor, heap)*9/8
 }
 
 func (k *Keeper) value(i int) int64 { return int64(k.samples[i].Value.Uint64()) } //nolint:gosec // bytes of memory
@@ -222,19 +130,15 @@ func (k *Keeper) Stop() {
 	}
 	k.set(k.before)
 	k.stopped = true
-	k.lowerProcs()
-	if k.lower != nil {
-		k.lower.Stop()
-	}
 }
 
 // percentFor returns the GOGC that lets the heap grow to the floor. It never returns less than the
 // GOGC above the floor. The next goal is live + (live + roots) * GOGC / 100, or 4 MiB * GOGC / 100
 // if that is more.
-func (k *Keeper) percentFor(floor, live, roots int64) int {
-	most := floor * usual / goMinimum
+func (k *Keeper) percentFor(live, roots int64) int {
+	most := k.Floor * usual / goMinimum
 	if live+roots <= 0 {
 		return int(most)
 	}
-	return int(min(max((floor-live)*100/(live+roots), int64(k.above)), most))
+	return int(min(max((k.Floor-live)*100/(live+roots), int64(k.above)), most))
 }

@@ -35,7 +35,7 @@ func main() {
 }
 
 func serve(args []string) error {
-	defer heapfloor.Choose(os.LookupEnv, os.DirFS("/")).Keep().Stop()
+	defer heapfloor.Choose(os.LookupEnv, os.DirFS("/"), false).Keep().Stop()
 	if len(args) != 4 || peers[args[0]] == nil {
 		return fmt.Errorf("%q: want NAME LISTEN CLIENT_ID CLIENT_SECRET", args)
 	}
