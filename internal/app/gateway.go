@@ -39,7 +39,7 @@ func (e *edge) becomeGateway(l *limiting) error {
 	set := &f.cfg.Gateway
 	o := gateway.Options{
 		TokenPaths: set.TokenPath, Limiter: e.limiter, Claim: set.SubjectClaim,
-		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
+		Subjects: subject.NewMemory(set.MaxSubjects),
 		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, ClientHost: addresses.Host, LimitedCode: l.file.limitedCode, Logger: f.log,
 		Answered: func(_ context.Context, r gateway.Result) { f.telemetry.GatewayAnswered(r.Outcome.String(), r.Took) },
 		Exchanged: func(x gateway.Exchange) {

@@ -18,12 +18,11 @@ type downstream struct {
 	within  time.Duration
 	request *http.Request // as received
 	started time.Time
-	upload  *upload // nil: the request has no body
+	upload  *upload // nil: the request has no body that is forwarded as it arrives
 }
 
 func (g *Gateway) newDownstream(w http.ResponseWriter, r *http.Request) *downstream {
 	d := &downstream{ResponseWriter: w, control: http.NewResponseController(w), within: g.writeWithin, request: r, started: time.Now()}
-	d.upload = g.newUpload(d.control, r)
 	if r.ProtoMajor == 1 && r.Header["Expect"] != nil { // the server writes the interim answer when the body is first read
 		d.setDeadline(d.started.Add(d.within))
 		return d

@@ -12,93 +12,46 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
+	"slices"
 	"strings"
 	"time"
 
 	"oauth-server/internal/gateway/subject"
 )
 
-// forward sends a token request to the upstream and writes the answer to the client. It reads the
-// part of the answer that it inspects before it writes anything. So if the answer breaks off, the
-// client gets an error instead, and a request that got a token is settled first, which adds fields
-// to the header. forward does the work of [httputil.ReverseProxy] for a request and an answer in
-// memory.
-func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
-	began := time.Now()
-	lasting, end := x.lasting(r.Context())
-	defer end()
-	res, err := x.g.tokens.Send(lasting, x.g.outgoing(r, body, w))
+// forward sends a token request to the upstream and writes the answer. It reads the part of the
+// answer that the gateway inspects before it writes anything. So if the answer breaks off, forward
+// returns an error and the client gets another answer. Once the request is sent, only ctx can stop
+// it. forward does the work of [httputil.ReverseProxy] for a request and an answer in memory.
+func (x *tokenCall) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) error {
+	began, status, read := time.Now(), 0, []byte(nil)
+	res, err := x.g.tokens.Send(r.Context(), x.g.outgoing(ctx, w, r, body)) //nolint:contextcheck // until it is written
+	if err == nil {
+		defer func() { _ = res.Body.Close() }() // read errors are handled
+		status = res.StatusCode
+		read, err = receive(res)
+	}
+	x.g.exchanged(ctx, true, began, status, err)
 	if err != nil {
-		x.g.exchanged(lasting, true, began, 0, err)
-		x.unreachable(w, r, err)
-		return
+		return err
 	}
-	defer func() { _ = res.Body.Close() }() // read errors were handled
-	read, err := receive(res)
-	x.g.exchanged(lasting, true, began, res.StatusCode, err)
-	if err != nil {
-		x.unreachable(w, r, err)
-		return
-	}
-	header := w.Header()
-	if _, own := res.Header["X-Request-Id"]; own {
-		header.Del("X-Request-Id")
-	}
+	x.gone = r.Context().Err() != nil
 	removeHopByHop(res.Header)
-	maps.Copy(header, res.Header)
-	announce(header, res.Trailer)
-	x.result.status = res.StatusCode
-	if success(res.StatusCode) {
-		x.result.outcome = Issued
-		said := read
-		if res.Header.Get("Content-Encoding") != "" {
-			said = nil
-		}
-		x.settle(r.Context(), said)
+	if len(res.Trailer) > 0 {
+		res.Header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", ")}
 	}
-	x.refusal(read)
-	x.letGo(r.Context())
-	if r.Context().Err() != nil {
-		x.result.outcome = Gone // but its token counts
-	}
-	w.WriteHeader(res.StatusCode)
+	maps.Copy(w.Header(), res.Header)
+	w.WriteHeader(status)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {
 		_, err = io.Copy(w, res.Body)
 	}
 	if err != nil {
-		x.g.wrote(r.Context(), err)
+		x.g.wrote(ctx, err)
 		panic(http.ErrAbortHandler) // the client has only a part of the answer
 	}
-	for name, values := range res.Trailer {
-		header[http.TrailerPrefix+name] = values
-	}
-}
-
-// mostGone is the maximum number of requests that continue after their clients have hung up. Each
-// has a body of up to [MaxBody].
-const mostGone = 1024
-
-// lasting returns a context for the exchange with the upstream. It does not end when the client
-// hangs up, because a token that the upstream issues must still count. It ends when ctx ends for
-// any other reason, or when more than mostGone clients have hung up. The caller calls end.
-func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
-	if !x.from.taken {
-		return ctx, func() {}
-	}
-	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if x.g.gone.Add(1) > mostGone || !errors.Is(cause, context.Canceled) {
-			cancel(cause)
-		}
-	})
-	return lasting, func() {
-		if !stop() {
-			x.g.gone.Add(-1)
-		}
-		cancel(nil)
-	}
+	maps.Copy(w.Header(), res.Trailer)
+	return nil
 }
 
 // receive reads the body of an answer, up to one byte more than [subject.MaxAnswer].
@@ -115,11 +68,14 @@ func receive(res *http.Response) ([]byte, error) {
 
 // outgoing returns the request to send. Interim answers are copied to w, except 100, because the
 // body has already been received.
-func (g *Gateway) outgoing(r *http.Request, body []byte, w http.ResponseWriter) *http.Request {
-	out := r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+func (g *Gateway) outgoing(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) *http.Request {
+	out := r.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		Got1xxResponse: func(status int, fields textproto.MIMEHeader) error {
-			if status != http.StatusContinue && r.Context().Err() == nil {
-				interim(w, status, http.Header(fields))
+			if header := w.Header(); status != http.StatusContinue {
+				maps.Copy(header, fields)
+				removeHopByHop(header)
+				w.WriteHeader(status)
+				clear(header)
 			}
 			return nil
 		},
@@ -157,6 +113,32 @@ func removeHopByHop(h http.Header) {
 	}
 }
 
+// mostGone is the maximum number of requests that continue after their clients have hung up. Each
+// has a body of up to [MaxBody].
+const mostGone = 1024
+
+// lasting returns a context for the exchange with the upstream. It does not end when the client
+// hangs up, because a token that the upstream issues must still count. It ends when ctx ends for
+// any other reason, or when more than mostGone clients have hung up. The caller calls end.
+func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
+	if !x.from.taken {
+		return ctx, func() {}
+	}
+	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if x.g.gone.Add(1) > mostGone || !errors.Is(cause, context.Canceled) {
+			cancel(cause)
+		}
+	})
+	return lasting, func() {
+		if !stop() {
+			x.g.gone.Add(-1)
+		}
+		cancel(nil)
+	}
+}
+
 // success reports whether an answer with this status may contain a token. RFC 6749 section 5.1
 // requires 200, but some frameworks answer a POST with another 2xx.
 func success(status int) bool { return status/100 == 2 }
@@ -167,21 +149,20 @@ func isPage(h http.Header) bool {
 	return media == "text/html"
 }
 
-// settle counts a request with a successful answer. read is the body read so far, or nil if it is
-// unreadable. If the body says that no token was issued, settle only sets the outcome to Failed,
-// and end releases the reservation.
-func (x *tokenCall) settle(ctx context.Context, read []byte) {
-	readable := read != nil && len(read) <= subject.MaxAnswer
-	has, failed := subject.HasToken(read)
-	if readable && !has && (failed || len(read) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())) {
+// settle counts a request with a successful answer. body is nil if it is unreadable. If the body
+// says that no token was issued, settle only records the error, and letGo releases the reservation.
+func (x *tokenCall) settle(ctx context.Context, body []byte) {
+	a := x.g.reader.Read(body)
+	if body != nil && !a.Issued && (a.Failed || len(body) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())) {
 		x.result.outcome = Failed
+		x.refused(&a)
 		return
 	}
 	if x.reservation == nil {
 		return
 	}
 	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if counting fails
-		x.count(ctx, read)
+		x.count(ctx, &a)
 		return nil
 	})
 }

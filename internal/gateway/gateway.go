@@ -118,7 +118,7 @@ type Gateway struct {
 	public   *publicOrigin       // nil: unknown
 	underWay *underWay
 	gone     *atomic.Int64  // requests that continue after their client hung up, see lasting
-	next     http.Handler   // handles requests that pass
+	next     http.Handler   // of a middleware, handles requests that pass; otherwise all but token requests
 	tokens   *upstream.Pool // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the retry interval of Check while the upstream does not answer.
 	checkAgain time.Duration
@@ -205,7 +205,7 @@ func newGateway(o Options) (*Gateway, error) {
 	}
 	o.OnError = cmp.Or(o.OnError, Allow)
 	if o.Subjects == nil {
-		o.Subjects = subject.NewMemory(subject.Options{})
+		o.Subjects = subject.NewMemory(0)
 	}
 	if o.Shared == nil {
 		o.Shared = unshared{}
@@ -235,11 +235,11 @@ func newGateway(o Options) (*Gateway, error) {
 
 // ServeHTTP implements [http.Handler].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body *upload
+	var d *downstream
 	if !g.inside {
-		d := g.newDownstream(w, r)
+		d = g.newDownstream(w, r)
 		defer d.end()
-		w, body = d, d.upload
+		w = d
 	}
 	switch {
 	case !g.inside && !g.serves(r):
@@ -257,10 +257,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			default: // Check has finished
 			}
 		}
-		if body != nil {
-			body.ReadCloser = r.Body       // asksNear may have read a part of it
+		if d != nil {
 			r = r.WithContext(r.Context()) // the server keeps its own request
-			r.Body = body
+			d.upload = g.bound(d.control, r)
 		}
 		g.next.ServeHTTP(w, r)
 	}
@@ -268,6 +267,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // reject answers a request that the gateway does not forward.
 func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, description string) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.uploadGrace)) // for the body, which the server reads; fails only in tests
 	x, r := g.begin(w, r)
 	x.fail(x.out, r, Refused, status, oautherr.InvalidRequest, description)
 	if g.isToken(r) {

@@ -47,17 +47,17 @@ func newIntrospections(client Introspection) *introspections {
 // introspect starts a lookup of the user of a token if the answer shows none, and reports whether
 // it did. If so, the request is settled when the endpoint has answered. It starts no lookup if the
 // user does not matter, or if too many lookups are queued.
-func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
+func (g *Gateway) introspect(ctx context.Context, i *issued) bool {
 	q, outcome := g.asking, i.reservation.Outcome
 	if q == nil || !i.hasUser || outcome == ratelimit.Passed || outcome == ratelimit.Trusted {
 		return false
 	}
-	token := subject.AccessToken(body)
+	token := i.answer.AccessToken()
 	if token == "" {
 		return false
 	}
 	if !q.begin() {
-		i.claims.Reason = subject.IntrospectionBusy
+		i.answer.Reason = subject.IntrospectionBusy
 		return false
 	}
 	ctx = accesslog.Detach(ctx, q.life)
@@ -65,7 +65,7 @@ func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
 		defer q.done()
 		_ = g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if this fails
 			var user string
-			user, i.claims.Reason = g.ask(ctx, token)
+			user, i.answer.Reason = g.ask(ctx, token)
 			i.settle(context.WithoutCancel(ctx), user)
 			return nil
 		})

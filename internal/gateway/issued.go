@@ -15,7 +15,7 @@ type issued struct {
 	g           *Gateway
 	said        tokenrequest.Request
 	reservation *limiter.Reservation
-	claims      subject.Claims
+	answer      subject.Answer
 	hasUser     bool
 	// followed is set if the user was known before the answer.
 	followed bool
@@ -32,7 +32,7 @@ type issued struct {
 func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision, late bool) {
 	g := i.g
 	if i.hasUser && user == "" {
-		g.counts.unknown[i.claims.Reason].Add(1)
+		g.counts.unknown[i.answer.Reason].Add(1)
 	}
 	if d, late = g.o.Limiter.Settle(ctx, i.reservation, user); late {
 		g.counts.late.Add(1)

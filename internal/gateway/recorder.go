@@ -3,55 +3,71 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"strconv"
 
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer writes the answer of a handler in this process to a token request. It buffers an answer
-// with a token until it is read and the request settled, because settling adds fields to the
-// header. It writes all other answers directly, and also answers that are too large to read.
+// answer writes the answer of the token endpoint to a token request. It buffers an answer with a
+// token until it is read and the request settled, because settling adds fields to the header. It
+// writes all other answers directly, and also answers that are too large to read.
 type answer struct {
 	http.ResponseWriter
 	x        *tokenCall
 	ctx      context.Context // of the request
+	header   http.Header     // as the endpoint sets it
 	status   int             // 0: none yet
 	withheld bool            // the status and body are buffered
 	body     bytes.Buffer
 }
+
+// Header implements [http.ResponseWriter].
+func (a *answer) Header() http.Header { return a.header }
 
 // Unwrap gives [http.ResponseController] the underlying writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *answer) WriteHeader(status int) {
-	if a.status != 0 || status < http.StatusOK && status != http.StatusSwitchingProtocols {
-		a.ResponseWriter.WriteHeader(status) // an interim answer, or a superfluous call, which the server logs
+	switch {
+	case a.status != 0: // a superfluous call, which the server logs
+		a.ResponseWriter.WriteHeader(status)
+		return
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+		a.interim(status)
 		return
 	}
 	a.status, a.x.result.status = status, status
-	if success(status) {
+	maps.Copy(a.ResponseWriter.Header(), a.header)
+	if success(status) { // otherwise Write reads the reason from the body
 		a.x.result.outcome = Issued
-		a.withheld = a.x.reservation != nil
-	}
-	if a.withheld && !a.readable() {
-		a.withheld = false
+		if a.withheld = a.readable(); a.withheld {
+			return
+		}
 		a.x.settle(a.ctx, nil)
-	}
-	if a.withheld {
-		return
-	}
-	if success(status) { // otherwise Write reads the reason from the body first
 		a.x.letGo(a.ctx)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
+// interim writes an interim answer (RFC 9110 section 15.2). Its fields are kept apart from the
+// fields of the final answer.
+func (a *answer) interim(status int) {
+	header := a.ResponseWriter.Header()
+	final := maps.Clone(header)
+	clear(header)
+	maps.Copy(header, a.header)
+	a.ResponseWriter.WriteHeader(status)
+	clear(header)
+	maps.Copy(header, final)
+}
+
 // readable reports whether a [subject.Reader] can read the body, judging by the header.
 func (a *answer) readable() bool {
-	size, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
-	return (err != nil || size <= subject.MaxAnswer) && a.Header().Get("Content-Encoding") == ""
+	size, err := strconv.ParseInt(a.header.Get("Content-Length"), 10, 64)
+	return (err != nil || size <= subject.MaxAnswer) && a.header.Get("Content-Encoding") == ""
 }
 
 // Write implements [http.ResponseWriter].
@@ -66,7 +82,8 @@ func (a *answer) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if !success(a.status) && a.x.result.refusal == "" {
-		a.x.refusal(b)
+		said := a.x.g.reader.Read(b)
+		a.x.refused(&said)
 		a.x.letGo(a.ctx)
 	}
 	return a.ResponseWriter.Write(b)
@@ -87,7 +104,7 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// finish completes the answer after the handler has returned.
+// finish completes the answer after the endpoint has returned.
 func (a *answer) finish() {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -97,6 +114,12 @@ func (a *answer) finish() {
 		body = []byte{}
 	}
 	a.x.g.wrote(a.ctx, a.release(body))
+	sent := a.ResponseWriter.Header()
+	for name, values := range a.header {
+		if sent[name] == nil { // a trailer field
+			sent[name] = values
+		}
+	}
 }
 
 // release settles a request with a buffered answer, reads the token from body, and writes the
@@ -107,7 +130,6 @@ func (a *answer) release(body []byte) error {
 	}
 	a.withheld = false
 	a.x.settle(a.ctx, body)
-	a.x.refusal(body)
 	a.x.letGo(a.ctx)
 	a.ResponseWriter.WriteHeader(a.status)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())

@@ -42,12 +42,9 @@ func guessed(status int, code string) bool {
 	return !known || !always && status == http.StatusUnauthorized
 }
 
-// refusal records the error in an answer without a token.
-func (x *tokenCall) refusal(body []byte) {
-	if x.result.outcome == Failed {
-		code, description := subject.Refusal(body)
-		x.result.refusal, x.result.wrongSecret = code, wrongSecret(code, description)
-	}
+// refused records the error in an answer without a token.
+func (x *tokenCall) refused(a *subject.Answer) {
+	x.result.refusal, x.result.wrongSecret = a.Error, wrongSecret(a.Error, a.Description)
 }
 
 // wrongSecret reports whether the error says that the client's secret is wrong. Servers never say

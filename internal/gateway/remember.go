@@ -20,7 +20,7 @@ func (i *issued) remember(user string) {
 		known.Put(now, exactly, client, user, time.Time{})
 		known.Put(now, anyCase(&i.said), client, user, time.Time{})
 	}
-	expires, fresh, used := i.claims.Expires(now), i.claims.Refresh, i.said.RefreshToken
+	expires, fresh, used := i.answer.Expires(now), i.answer.Refresh, i.said.RefreshToken
 	if !fresh.IsZero() {
 		known.Put(now, fresh, client, user, expires)
 		shared.Put(now, fresh, client, user, expires)
@@ -31,7 +31,7 @@ func (i *issued) remember(user string) {
 	if !i.followed { // the token is older than this memory; servers without rotation receive it again and again
 		known.Put(now, used, client, user, expires)
 	}
-	switch lifetime := i.claims.Lifetime; {
+	switch lifetime := i.answer.Lifetime; {
 	case !fresh.IsZero() && (lifetime == 0 || lifetime > rotatedKept):
 		shared.Put(now, used, client, user, now.Add(rotatedKept))
 	case !i.followed:

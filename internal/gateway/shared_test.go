@@ -41,7 +41,7 @@ func (i *instances) start() *world {
 		if i.judge == nil {
 			i.judge = o.Limiter
 		}
-		memory := subject.NewMemory(subject.Options{})
+		memory := subject.NewMemory(0)
 		s := sharing.New(sharing.Options{Store: sharing.NewRepository(i.store), Memory: memory})
 		i.shared = append(i.shared, s)
 		o.Limiter, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }

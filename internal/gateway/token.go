@@ -38,6 +38,7 @@ type tokenCall struct {
 	from        place
 	reservation *limiter.Reservation // nil: the limits were not checked
 	settled     bool                 // settled or canceled
+	gone        bool                 // the client has hung up before the answer
 	result      result
 	out         *observed
 }
@@ -90,16 +91,19 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.result.outcome = Failed // until a token is issued
-	if !g.inside {
-		x.forward(w, r, body)
-		return
-	}
 	lasting, end := x.lasting(r.Context())
 	defer end()
-	r = r.WithContext(context.WithValue(lasting, tokenCallKey{}, x))
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	a := &answer{ResponseWriter: w, x: x, ctx: r.Context()}
-	g.next.ServeHTTP(a, r)
+	a := &answer{ResponseWriter: w, x: x, ctx: lasting, header: http.Header{}}
+	if !g.inside {
+		if err := x.forward(lasting, a, r, body); err != nil {
+			x.unreachable(w, r, err)
+			return
+		}
+	} else {
+		r = r.WithContext(context.WithValue(lasting, tokenCallKey{}, x))
+		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+		g.next.ServeHTTP(a, r)
+	}
 	a.finish()
 }
 
@@ -223,16 +227,16 @@ func SetUser(ctx context.Context, user string) {
 
 // count settles a request that got a token, against the user in the answer, and remembers the user.
 // If the user must be introspected, the request is settled later, and the answer shows the reserved
-// decision. body is nil if it is unreadable.
-func (x *tokenCall) count(ctx context.Context, body []byte) {
+// decision.
+func (x *tokenCall) count(ctx context.Context, a *subject.Answer) {
 	g := x.g
-	i := &issued{g: g, said: x.said, reservation: x.reservation, claims: g.reader.Read(body), followed: x.user != ""}
+	i := &issued{g: g, said: x.said, reservation: x.reservation, answer: *a, followed: x.user != ""}
 	user := x.proven(i)
 	x.settled = true
 	g.underWay.proven(&x.from)
 	g.o.Limiter.Prove(ctx, x.reservation)
 	d := x.reservation.Decision
-	if user != "" || !g.introspect(ctx, i, body) {
+	if user != "" || !g.introspect(ctx, i) {
 		d, x.result.late = i.settle(ctx, user)
 	}
 	x.result.user, x.result.decision = cmp.Or(user, x.user), d
@@ -248,7 +252,7 @@ func (x *tokenCall) proven(i *issued) string {
 	if _, i.hasUser = leads(&x.said); !i.hasUser {
 		return ""
 	}
-	user := cmp.Or(x.named, i.claims.Subject)
+	user := cmp.Or(x.named, i.answer.Subject)
 	if user == "" && x.led {
 		user, i.recalled = x.user, true
 	}
@@ -284,6 +288,9 @@ func (x *tokenCall) end(r *http.Request) {
 		x.result.outcome = Failed // the answer broke off before anything was written
 	}
 	x.letGo(r.Context())
+	if x.gone {
+		x.result.outcome = Gone // but its token counts
+	}
 	x.g.counts.requests[x.result.outcome].Add(1)
 	if !x.g.inside {
 		x.log(r)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,26 +48,6 @@ func keepTarget(out *url.URL, in *http.Request) {
 		return
 	}
 	out.Opaque = b.String()
-}
-
-// interim writes an interim answer of the upstream (RFC 9110 section 15.2). Its fields are kept
-// apart from the fields of the final answer.
-func interim(w http.ResponseWriter, status int, fields http.Header) {
-	header := w.Header()
-	final := maps.Clone(header)
-	clear(header)
-	removeHopByHop(fields)
-	maps.Copy(header, fields)
-	w.WriteHeader(status)
-	clear(header)
-	maps.Copy(header, final)
-}
-
-// announce lists the trailer fields in the header, if the header is not written yet.
-func announce(header, trailer http.Header) {
-	if len(trailer) > 0 {
-		header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(trailer)), ", ")}
-	}
 }
 
 // trailed is a request body that copies the trailer from in to out at its end, when net/http has

@@ -31,12 +31,13 @@ type upload struct {
 	late     atomic.Bool
 }
 
-// newUpload bounds the body of a request. It returns nil if there is no body.
-func (g *Gateway) newUpload(control *http.ResponseController, r *http.Request) *upload {
+// bound replaces the body of a request by an upload. It returns nil if there is no body.
+func (g *Gateway) bound(control *http.ResponseController, r *http.Request) *upload {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	u := &upload{ReadCloser: r.Body, control: control, grace: g.uploadGrace}
+	r.Body = u
 	u.expect() // also bounds the data that the server reads itself when it answers
 	return u
 }

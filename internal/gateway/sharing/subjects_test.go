@@ -94,7 +94,7 @@ func token(n int) subject.Digest { return subject.DigestOf(fmt.Sprint("token ", 
 
 // instance returns a Subjects that shares through the store, with its own memory.
 func instance(store sharing.Store, edits ...func(*sharing.Options)) (*sharing.Subjects, *subject.Memory) {
-	memory := subject.NewMemory(subject.Options{})
+	memory := subject.NewMemory(0)
 	o := sharing.Options{Store: store, Memory: memory}
 	for _, edit := range edits {
 		edit(&o)

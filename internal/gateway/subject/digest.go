@@ -88,16 +88,15 @@ func digestOf(token []byte) Digest {
 func jwtForm(token []byte) (signed int, encrypted bool) {
 	first, rest, found := bytes.Cut(token, []byte("."))
 	payload, _, _ := bytes.Cut(rest, []byte("."))
-	var space [256]byte
-	header, ok := decode(space[:0], first)
+	header, ok := decode(first)
 	if !found || !ok {
 		return 0, false
 	}
-	names, values := [...]string{"enc"}, [1]span{}
-	if _, isObject := find(header, names[:], values[:]); !isObject {
+	values, _, isObject := find(header, "enc")
+	if !isObject {
 		return 0, false
 	}
-	if encrypted = !absent(values[0].in(header)); encrypted || len(payload) == 0 {
+	if encrypted = !absent(values[0]); encrypted || len(payload) == 0 {
 		return 0, encrypted
 	}
 	return len(first) + 1 + len(payload), false
@@ -116,6 +115,10 @@ func unescape(text []byte) []byte {
 	}
 	return out
 }
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // hexValue returns the value of a hexadecimal digit.
 func hexValue(c byte) byte {

@@ -14,7 +14,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	memory := subject.NewMemory(subject.Options{})
+	memory := subject.NewMemory(0)
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 	signedIn := reader.Read([]byte(`{"id_token":"` + jwt(`{"sub":"1","preferred_username":"alice"}`) + `","refresh_token":"r1"}`))

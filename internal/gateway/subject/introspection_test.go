@@ -56,6 +56,12 @@ func TestIntrospectedClaim(t *testing.T) {
 	}
 }
 
+func access(t *testing.T, answer string) string {
+	t.Helper()
+	a := read(t, "", answer)
+	return a.AccessToken()
+}
+
 func TestAccessToken(t *testing.T) {
 	longest := strings.Repeat("x", subject.MaxToken)
 	for answer, want := range map[string]string{
@@ -74,7 +80,7 @@ func TestAccessToken(t *testing.T) {
 		`{"access_token":"a"}` + strings.Repeat(" ", subject.MaxAnswer): "",
 		``: "",
 	} {
-		check.Equal(t, "token", subject.AccessToken([]byte(answer)), want)
+		check.Equal(t, "token", access(t, answer), want)
 	}
 }
 

@@ -3,18 +3,11 @@ package subject
 import (
 	"hash/maphash"
 	"math"
+	"sync"
 	"time"
 )
 
-// Options are the bounds of a [Memory]. A zero field selects its default.
-type Options struct {
-	// MaxEntries is the maximum number of refresh tokens, by default a million.
-	MaxEntries int
-	// MaxLifetime is the longest time that a token is remembered, by default 30 days.
-	MaxLifetime time.Duration
-}
-
-// The defaults of [Options].
+// The defaults of a [Memory].
 const (
 	DefaultMaxEntries  = 1_000_000
 	DefaultMaxLifetime = 30 * 24 * time.Hour
@@ -24,64 +17,75 @@ const (
 // with another client ID finds nothing. The Memory stores digests of 16 bytes, so a collision is
 // unlikely even among 2^40 tokens. It stores client IDs as 64-bit hashes with a random seed.
 //
-// When the Memory is full, it evicts the token that was added first. With a large MaxEntries it has
-// several shards, each with its own order and its share of the entries. Tokens are not spread quite
-// evenly, so a shard may be full when the whole Memory still has room for a few thousandths more.
-// Get removes an expired token when it finds one, and every Put removes a few.
+// When the Memory is full, it evicts the token that was added first. Get removes an expired token
+// when it finds one, and every Put removes a few.
 //
-// A full Memory of the default size needs 90 bytes for a token with a subject of up to 39 bytes,
-// and 64 more for each further 60 bytes of the subject. It never shrinks. It is safe for concurrent
-// use.
+// A full Memory of the default size needs about 125 bytes for a token, and more for a subject of
+// more than 39 bytes. Neither the entries nor the index contain pointers that the garbage collector
+// would have to follow. A Memory never shrinks. It is safe for concurrent use.
 type Memory struct {
-	seed     maphash.Seed
-	lifetime time.Duration
-	shards   []shard // a power of two
+	seed  maphash.Seed
+	limit int // maximum number of entries
+
+	mu     sync.Mutex
+	index  map[[16]byte]uint32 // the number of each entry
+	long   map[[16]byte]string // the subjects that do not fit into their entries
+	chunks []*[chunk]entry     // the entries, numbered from 1
+	used   uint32              // number of allocated entries
+	free   uint32              // first free entry; 0: none
+	oldest uint32              // the list of the entries in the order of their Puts
+	newest uint32
+	hand   uint32 // the last entry that sweep checked
 }
 
-// With more than minShard entries per shard, there are up to maxShards shards.
-const (
-	maxShards = 64
-	minShard  = 1 << 10
-)
+// chunk is the number of entries that are allocated together, so that entries are never copied.
+const chunk = 256
 
-// NewMemory returns an empty Memory. A negative option selects its default.
-func NewMemory(o Options) *Memory {
-	if o.MaxEntries <= 0 {
-		o.MaxEntries = DefaultMaxEntries
+// An entry is a refresh token with its user.
+type entry struct {
+	digest  [16]byte // the first half of the token's SHA-256
+	client  [2]uint32
+	expires uint32          // seconds since the epoch
+	older   uint32          // the entry that was put before this one; 0: none
+	newer   uint32          // the entry that was put after this one, or the next free one; 0: none
+	size    uint8           // of the subject in bytes; 0: the entry is free
+	subject [shortSize]byte // empty if the subject is longer
+}
+
+// shortSize is the number of subject bytes in an entry. It fits a UUID of 36 characters, rounded up
+// to make the size of the entry a multiple of 4.
+const shortSize = 39
+
+// NewMemory returns an empty Memory for at most maxEntries tokens. A value below 1 means
+// [DefaultMaxEntries].
+func NewMemory(maxEntries int) *Memory {
+	if maxEntries < 1 {
+		maxEntries = DefaultMaxEntries
 	}
-	if o.MaxLifetime <= 0 {
-		o.MaxLifetime = DefaultMaxLifetime
+	return &Memory{
+		seed: maphash.MakeSeed(), limit: min(maxEntries, math.MaxInt32),
+		index: map[[16]byte]uint32{}, long: map[[16]byte]string{},
 	}
-	n := 1
-	for n < maxShards && o.MaxEntries >= 2*n*minShard {
-		n *= 2
-	}
-	m := &Memory{seed: maphash.MakeSeed(), lifetime: o.MaxLifetime, shards: make([]shard, n)}
-	for i := range m.shards {
-		limit := (o.MaxEntries + n - 1 - i) / n               // the sum over all shards is MaxEntries
-		m.shards[i].limit = uint32(min(limit, math.MaxInt32)) //nolint:gosec // at least 1
-	}
-	return m
 }
 
 // Put stores the user of a refresh token and replaces an earlier entry. The entry expires at
-// expires, to the second, or after the maximum lifetime. A zero expires means the maximum lifetime.
-// Put removes the entry if it has already expired, if the digest is zero, or if [Reader.Read] would
-// not return the subject.
+// expires, to the second, or after [DefaultMaxLifetime]. A zero expires means that lifetime. Put
+// removes the entry if it has already expired, if the digest is zero, or if [Reader.Read] would not
+// return the subject.
 func (m *Memory) Put(now time.Time, digest Digest, clientID, subject string, expires time.Time) {
-	longest := now.Add(m.lifetime)
+	longest := now.Add(DefaultMaxLifetime)
 	if expires.IsZero() || expires.After(longest) {
 		expires = longest
 	}
 	e := entry{digest: short(digest), client: m.hash(clientID), expires: seconds(expires)}
-	s := m.shard(&e.digest)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old := s.find(&e.digest); old != 0 {
-		s.remove(old)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old := m.index[e.digest]; old != 0 {
+		m.remove(old)
 	}
-	if at := seconds(now); e.expires > at && !digest.IsZero() && fit([]byte(subject)) {
-		s.put(at, &e, subject)
+	if at := seconds(now); e.expires > at && !digest.IsZero() && Fit(subject) {
+		m.sweep(at)
+		m.add(&e, subject)
 	}
 }
 
@@ -89,52 +93,100 @@ func (m *Memory) Put(now time.Time, digest Digest, clientID, subject string, exp
 // has not expired, and was not evicted.
 func (m *Memory) Get(now time.Time, digest Digest, clientID string) (subject string, ok bool) {
 	key, client := short(digest), m.hash(clientID)
-	s := m.shard(&key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	num := s.find(&key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	num := m.index[key]
 	if num == 0 {
 		return "", false
 	}
-	e := s.entries.at(num)
-	switch {
+	switch e := m.at(num); {
 	case e.expires <= seconds(now):
-		s.remove(num)
+		m.remove(num)
 		return "", false
 	case e.client != client:
 		return "", false
+	case e.size > shortSize:
+		return m.long[key], true
+	default:
+		return string(e.subject[:e.size]), true
 	}
-	return s.subject(e), true
 }
 
 // Len returns the number of stored refresh tokens. It includes expired ones that are not removed
 // yet.
 func (m *Memory) Len() int {
-	n := 0
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		n += int(s.length)
-		s.mu.Unlock()
-	}
-	return n
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.index)
 }
 
-// Bytes returns the allocated memory in bytes.
-func (m *Memory) Bytes() int {
-	n := 0
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		n += s.bytes()
-		s.mu.Unlock()
+// at returns an entry.
+func (m *Memory) at(num uint32) *entry { return &m.chunks[(num-1)/chunk][(num-1)%chunk] }
+
+// add adds an entry as the newest. It evicts the oldest if the Memory is full. The digest must not
+// have an entry.
+func (m *Memory) add(e *entry, subject string) {
+	if len(m.index) >= m.limit {
+		m.remove(m.oldest)
 	}
-	return n
+	num := m.free
+	if num != 0 {
+		m.free = m.at(num).newer
+	} else {
+		if int(m.used) == len(m.chunks)*chunk {
+			m.chunks = append(m.chunks, new([chunk]entry))
+		}
+		m.used++
+		num = m.used
+	}
+	e.size = uint8(len(subject)) //nolint:gosec // at most maxSubject
+	if len(subject) > shortSize {
+		m.long[e.digest] = subject
+	} else {
+		copy(e.subject[:], subject)
+	}
+	e.older = m.newest
+	*m.at(num) = *e
+	*m.newerOf(e.older) = num
+	m.newest, m.index[e.digest] = num, num
 }
 
-// shard returns the shard of a digest. It uses other bits of the digest than bucket.
-func (m *Memory) shard(digest *[16]byte) *shard {
-	return &m.shards[int(digest[0])&(len(m.shards)-1)]
+// remove frees an entry.
+func (m *Memory) remove(num uint32) {
+	e := m.at(num)
+	delete(m.index, e.digest)
+	delete(m.long, e.digest)
+	*m.newerOf(e.older) = e.newer
+	if e.newer != 0 {
+		m.at(e.newer).older = e.older
+	} else {
+		m.newest = e.older
+	}
+	*e = entry{newer: m.free}
+	m.free = num
+}
+
+// newerOf returns the place that names the entry after this one. The place before the first entry
+// is oldest.
+func (m *Memory) newerOf(num uint32) *uint32 {
+	if num == 0 {
+		return &m.oldest
+	}
+	return &m.at(num).newer
+}
+
+// sweepStep is the number of entries that each Put checks. It is more than one, so the hand moves
+// faster than new entries arrive, and expired entries are removed before they are evicted.
+const sweepStep = 4
+
+// sweep removes the expired entries among the next few.
+func (m *Memory) sweep(now uint32) {
+	for range min(sweepStep, m.used) {
+		m.hand = m.hand%m.used + 1
+		if e := m.at(m.hand); e.size != 0 && e.expires <= now {
+			m.remove(m.hand)
+		}
+	}
 }
 
 func (m *Memory) hash(clientID string) [2]uint32 {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -69,15 +70,15 @@ func TestAgainstAMap(t *testing.T) {
 
 func walk(t *testing.T, rng *rand.Rand, limit int) {
 	t.Helper()
-	memory := subject.NewMemory(subject.Options{MaxEntries: limit, MaxLifetime: time.Hour})
+	memory := subject.NewMemory(limit)
 	m, now := model{entries: map[uint64]remembered{}}, noon
-	for step := range 20_000 {
+	for range 20_000 {
 		key, client := rng.Uint64N(500), fmt.Sprintf("client-%d", rng.IntN(3))
 		now = now.Add(time.Duration(rng.IntN(3)) * time.Second)
 		switch rng.IntN(7) {
 		case 0, 1, 2:
-			lives := time.Duration(rng.IntN(7200)) * time.Second
-			e := remembered{client, strings.Repeat("ü", 1+rng.IntN(127)), now.Add(min(lives, time.Hour)), m.puts + 1}
+			lives := time.Duration(rng.IntN(3600)) * time.Second
+			e := remembered{client, strings.Repeat("ü", 1+rng.IntN(127)), now.Add(lives), m.puts + 1}
 			memory.Put(now, digest(key), client, e.subject, now.Add(lives))
 			if m.puts++; lives == 0 {
 				delete(m.entries, key)
@@ -88,11 +89,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 			got, ok := memory.Get(now, digest(key), client)
 			m.check(t, now, key, client, got, ok, limit)
 		}
-		if step%500 == 0 {
-			check.OK(t, memory.Check())
-		}
 	}
-	check.OK(t, memory.Check())
 	if memory.Len() > limit {
 		t.Errorf("%d entries of %d", memory.Len(), limit)
 	}
@@ -100,7 +97,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 
 // TestTheOldestMakesRoom checks the order of evictions in a memory with a single shard.
 func TestTheOldestMakesRoom(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{MaxEntries: 3})
+	memory := subject.NewMemory(3)
 	for key := range uint64(3) {
 		memory.Put(noon, digest(key), "app", uuid(key), time.Time{})
 	}
@@ -118,23 +115,18 @@ func TestTheOldestMakesRoom(t *testing.T) {
 // TestExpiredPlacesAreUsedAgain checks that a long-lived token stays although a hundred times as
 // many short-lived ones are added as there is room for.
 func TestExpiredPlacesAreUsedAgain(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
+	memory := subject.NewMemory(1000)
 	memory.Put(noon, digest(0), "app", "long", noon.Add(24*time.Hour))
-	now, size := noon, 0
+	now := noon
 	for key := uint64(1); key < 100_000; key++ {
 		if key%100 == 0 {
 			now = now.Add(time.Second)
 		}
 		memory.Put(now, digest(key), "app", uuid(key), now.Add(5*time.Second))
-		if key == 10_000 {
-			size = memory.Bytes()
-		}
 	}
 	got, ok := memory.Get(now, digest(0), "app")
 	check.Equal(t, "the long-lived is there", ok, true)
 	check.Equal(t, "its subject", got, "long")
-	check.Equal(t, "bytes", memory.Bytes(), size)
-	check.OK(t, memory.Check())
 }
 
 // TestLifetimes checks expiry to the second, and the maximum lifetime.
@@ -144,13 +136,13 @@ func TestLifetimes(t *testing.T) {
 		want    time.Duration // 0: not remembered
 	}{
 		"as given":  {noon.Add(time.Minute), time.Minute},
-		"not given": {time.Time{}, time.Hour},
-		"too long":  {noon.Add(1000 * time.Hour), time.Hour},
+		"not given": {time.Time{}, subject.DefaultMaxLifetime},
+		"too long":  {noon.Add(1000 * time.Hour), subject.DefaultMaxLifetime},
 		"expired":   {noon, 0},
 		"long ago":  {time.Unix(-1, 0), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := subject.NewMemory(subject.Options{MaxLifetime: time.Hour})
+			memory := subject.NewMemory(0)
 			memory.Put(noon, digest(1), "app", "before", time.Time{})
 			memory.Put(noon, digest(1), "app", "u", c.expires)
 			_, ok := memory.Get(noon, digest(1), "app")
@@ -166,7 +158,7 @@ func TestLifetimes(t *testing.T) {
 
 // TestAnotherClient checks that another client finds nothing, and removes nothing.
 func TestAnotherClient(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{})
+	memory := subject.NewMemory(0)
 	memory.Put(noon, digest(1), "app", "u", time.Time{})
 	got, ok := memory.Get(noon, digest(1), "other")
 	check.Equal(t, "another client's subject", got, "")
@@ -177,7 +169,7 @@ func TestAnotherClient(t *testing.T) {
 
 // TestWhatIsNotRemembered covers the zero digest, and invalid subjects.
 func TestWhatIsNotRemembered(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{})
+	memory := subject.NewMemory(0)
 	memory.Put(noon, subject.Digest{}, "app", "u", time.Time{})
 	for _, name := range []string{"", " total", " source 192.0.2.1", "a\n", "\xff", strings.Repeat("a", 256)} {
 		memory.Put(noon, digest(1), "app", "u", time.Time{})
@@ -191,7 +183,7 @@ func TestWhatIsNotRemembered(t *testing.T) {
 // TestConcurrently checks that a goroutine finds its own entries, whatever the others do. Run it
 // with -race.
 func TestConcurrently(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{MaxEntries: 100_000})
+	memory := subject.NewMemory(100_000)
 	var group sync.WaitGroup
 	for worker := range uint64(8) {
 		group.Go(func() {
@@ -205,18 +197,17 @@ func TestConcurrently(t *testing.T) {
 				}
 				memory.Get(noon, digest((worker+1)%8<<32|i), client)
 			}
-			_ = memory.Len() + memory.Bytes()
+			_ = memory.Len()
 		})
 	}
 	group.Wait()
-	check.OK(t, memory.Check())
 	check.Equal(t, "Len", memory.Len(), 8)
 }
 
 // TestContention puts, gets and removes the same few tokens from many goroutines, in a memory that
 // is always full. A found subject always belongs to the token.
 func TestContention(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{MaxEntries: 50})
+	memory := subject.NewMemory(50)
 	var group sync.WaitGroup
 	for worker := range uint64(8) {
 		group.Go(func() {
@@ -233,33 +224,21 @@ func TestContention(t *testing.T) {
 		})
 	}
 	group.Wait()
-	check.OK(t, memory.Check())
 }
 
-// TestBytes checks the memory's own figure with a million tokens, each with its own UUID, and that
-// it stays below the limit however many tokens are added.
+// TestBytes checks the memory that tokens take, each with its own UUID.
 func TestBytes(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{})
-	for key := range uint64(subject.DefaultMaxEntries + 50_000) {
+	const tokens = 200_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	memory := subject.NewMemory(0)
+	for key := range uint64(tokens) {
 		memory.Put(noon, digest(key), "app", uuid(key), time.Time{})
 	}
-	n := memory.Len()
-	if n > subject.DefaultMaxEntries || n < subject.DefaultMaxEntries*999/1000 {
-		t.Errorf("%d entries", n)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (after.HeapAlloc - before.HeapAlloc) / uint64(memory.Len()); each > 120 {
+		t.Errorf("%d bytes per token", each)
 	}
-	each := float64(memory.Bytes()) / float64(n)
-	t.Logf("%.1f bytes per entry, %d of them the record", each, subject.EntrySize)
-	if each > 120 || memory.Bytes() > 100<<20 {
-		t.Errorf("%.1f bytes per entry, %d MiB", each, memory.Bytes()>>20)
-	}
-}
-
-// TestAllocations checks that a Put reuses memory, and that a Get allocates only the subject.
-func TestAllocations(t *testing.T) {
-	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
-	d, name := digest(1), uuid(1)
-	check.Equal(t, "allocations of a Put", testing.AllocsPerRun(100, func() {
-		memory.Put(noon, d, "app", name, time.Time{})
-	}), 0)
-	check.Equal(t, "allocations of a Get", testing.AllocsPerRun(100, func() { memory.Get(noon, d, "app") }), 1)
 }

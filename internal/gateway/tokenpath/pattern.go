@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Pattern is the path of a token endpoint, split into segments. A * matches any segment. A first
@@ -160,8 +161,14 @@ func climbs(p string) bool {
 
 // normal returns the form of a path that is compared.
 func normal(p string) string {
-	p = path.Clean("/" + strings.ReplaceAll(withoutParameters(p), `\`, "/"))
-	return strings.ToLower(strings.ToUpper(p)) // ſ folds to s, and the Kelvin sign to k
+	p = strings.ReplaceAll(withoutParameters(p), `\`, "/")
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	if p = path.Clean(p); strings.ContainsFunc(p, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		p = strings.ToUpper(p) // so ſ folds to s, and the Kelvin sign to k
+	}
+	return strings.ToLower(p)
 }
 
 // withoutParameters removes the part after a semicolon from each segment of a path.

@@ -62,9 +62,8 @@ func TestRefusesJSON(t *testing.T) {
 		`{"username":"a\u0000"}`:                 "username is not UTF-8",
 		`{"username":"` + long + `"}`:            "longer than 255",
 		strings.Repeat("[", 20_000):              "not a valid JSON object",
-		`{"x":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`: "not a valid JSON object",
-		`{` + manyNames(65) + `}`:     "more than 64 names",
-		`{"client_assertion":"\ud8"}`: "not a valid JSON object",
+		`{` + manyNames(65) + `}`:                "more than 64 names",
+		`{"client_assertion":"\ud8"}`:            "not a valid JSON object",
 	} {
 		t.Run(body[:min(len(body), 50)], func(t *testing.T) {
 			wantRefused(t, header("Content-Type", "application/json"), "", body, why)

@@ -67,14 +67,14 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.Send(req.Context(), req)
 }
 
-// Send is RoundTrip for a request that may outlive its client. The context of the request can stop
-// it only before it is written. After that, only ctx can stop it.
-func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, error) {
+// Send is RoundTrip for a request that may outlive its client. client can stop it only before it is
+// written. After that, only the context of the request can stop it.
+func (p *Pool) Send(client context.Context, req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer func() { _ = req.Body.Close() }() // it is in memory
 	}
-	for client := req.Context(); ; {
-		c, err := p.take(client) //nolint:contextcheck // until it is written
+	for {
+		c, err := p.take(client)
 		if err != nil {
 			return nil, err
 		}
@@ -82,13 +82,13 @@ func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, err
 			if !p.put(c) {
 				_ = c.Close()
 			}
-			return nil, context.Cause(client) //nolint:contextcheck // as above
+			return nil, context.Cause(client)
 		}
-		res, err := p.exchange(ctx, c, req)
-		if err == nil || !c.used || !c.untouched() || ctx.Err() != nil || req.GetBody == nil && req.Body != nil {
+		res, err := p.exchange(c, req)
+		if err == nil || !c.used || !c.untouched() || req.Context().Err() != nil || req.GetBody == nil && req.Body != nil {
 			return res, err
 		}
-		if req.GetBody != nil {
+		if req.Body != nil {
 			again := *req
 			if again.Body, err = req.GetBody(); err != nil {
 				return nil, err
@@ -99,7 +99,8 @@ func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, err
 }
 
 // exchange sends a request over a connection. It closes the connection if that fails.
-func (p *Pool) exchange(ctx context.Context, c *conn, req *http.Request) (*http.Response, error) {
+func (p *Pool) exchange(c *conn, req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	res, err := c.ask(req)
 	if err != nil {

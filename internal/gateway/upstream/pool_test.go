@@ -220,17 +220,17 @@ func TestSend(t *testing.T) {
 	p := upstream.New(s.url, upstream.Options{})
 	defer p.CloseIdleConnections()
 	for range 2 {
-		req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url.String(), strings.NewReader("a=b"))
 		check.OK(t, err)
-		res, err := p.Send(t.Context(), req)
+		res, err := p.Send(client, req)
 		check.OK(t, err)
 		_, err = io.Copy(io.Discard, res.Body)
 		check.OK(t, err)
 		check.OK(t, res.Body.Close())
 	}
-	req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url.String(), strings.NewReader("a=b"))
 	check.OK(t, err)
-	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is none
+	_, err = p.Send(client, req) //nolint:bodyclose // there is none
 	check.Equal(t, "the third one was stopped", errors.Is(err, context.Canceled), true)
 	check.Equal(t, "requests", s.requests.Load(), 2)
 	check.Equal(t, "idle connections", p.Idle(), 1)
