@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter/activity"
-	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/store"
@@ -47,13 +46,5 @@ func (o *overloadControl) observe(_ context.Context, r *overload.Request, outcom
 func (o *overloadControl) refused(ctx context.Context, dryRun bool) {
 	if r := overload.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
 		o.activity.Shed(time.Now(), r.ClientID, dryRun)
-	}
-}
-
-// storeQueueMetrics returns the state of the store queue for metrics.
-func (o *overloadControl) storeQueueMetrics() metrics.StoreQueue {
-	st := o.storeQueue.Stats()
-	return metrics.StoreQueue{
-		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued, Requests: st.Calls,
 	}
 }

@@ -44,7 +44,7 @@ func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	report := o.activity.Report(time.Now(), 10)
 	check.Equal(t, "clients", len(report.Clients), 1)
 	check.Equal(t, "shed", report.Clients[0].Shed, uint64(1))
-	check.Equal(t, "calls of sheddable requests that were refused", o.storeQueueMetrics().Requests[0][overload.Shed], uint64(2))
+	check.Equal(t, "calls of sheddable requests that were refused", o.storeQueue.Stats().Calls[0][overload.Shed], uint64(2))
 }
 
 // In dry-run mode, a request that both the shedder and the store queue would have refused is recorded once.

@@ -220,43 +220,19 @@ func plain(o ratelimit.Outcome) ratelimit.Outcome {
 // watch registers the metrics that are read at each scrape.
 func (t *telemetry) watch(l *limiting) {
 	clients, policies := l.base.clients, l.policies
-	t.WatchConfigs(func() []metrics.Config {
-		st := policies.Status()
-		return []metrics.Config{
-			{Name: "clients", Revision: clients.Directory().Revision(), Refreshed: clients.CheckedAt()},
-			{Name: "policies", Revision: st.Version, Refreshed: st.CheckedAt},
+	t.WatchConfig(func() metrics.Config {
+		directory, stored, file := clients.Directory(), policies.Status(), l.file.status()
+		return metrics.Config{
+			Clients:    metrics.Snapshot{Revision: directory.Revision(), Refreshed: clients.CheckedAt()},
+			Policies:   metrics.Snapshot{Revision: stored.Version, Refreshed: stored.CheckedAt},
+			Unreadable: len(directory.Unreadable()), Unregistered: len(l.unregistered.list()),
+			Refused: file.refused != nil, RestartNeeded: len(file.restart), Limits: policies.Snapshot().BaseDigest(),
 		}
-	})
-	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
-	t.WatchUnregisteredClients(func() int { return len(l.unregistered.list()) })
-	t.WatchConfigFile(func() metrics.ConfigFile {
-		st := l.file.status()
-		return metrics.ConfigFile{Refused: st.refused != nil, RestartNeeded: len(st.restart), Limits: policies.Snapshot().BaseDigest()}
 	})
 	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
-	t.WatchMemory(func() metrics.Memory {
-		st := l.counters.Stats()
-		return metrics.Memory{
-			Counters: st.Keys, MaxCounters: st.MaxKeys,
-			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
-		}
-	})
+	t.WatchMemory(l.counters.Stats)
 	t.WatchOverload(l.base.overload.shedder.Stats)
-	t.WatchStoreQueue(l.base.overload.storeQueueMetrics)
+	t.WatchStoreQueue(l.base.overload.storeQueue.Stats)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
-	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
-	t.WatchClock(func() (wall, store time.Duration) {
-		st := l.stats.get().Clock
-		return st.Wall, st.Store
-	})
-}
-
-func shownSync(st syncer.Stats) metrics.Sync {
-	return metrics.Sync{
-		GAge: st.Age, Late: st.Late, Unconfirmed: st.Unconfirmed, Degraded: st.DegradedFor, Stalled: st.Stalled,
-		Waiting: st.Waiting, Due: st.Due, Instances: st.Instances,
-		Applied: st.Applied - st.Fallback, Fallback: st.Fallback,
-		Conflicts: st.Conflicts, Unknown: st.Unknown, Rejected: st.Rejected,
-		Foreign: st.Foreign, Drift: st.Drift, Clones: st.Clones, Panics: st.Panics,
-	}
+	t.WatchSync(l.stats.get)
 }

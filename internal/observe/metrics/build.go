@@ -20,8 +20,14 @@ var (
 
 // builder creates and registers collectors, and keeps the first error.
 type builder struct {
-	reg prometheus.Registerer
-	err error
+	reg  prometheus.Registerer
+	made map[string]bool // by name
+	err  error
+}
+
+func (b *builder) add(i Info, c prometheus.Collector) {
+	b.made[i.Name] = true
+	b.register(c)
 }
 
 func (b *builder) register(c prometheus.Collector) {
@@ -32,13 +38,13 @@ func (b *builder) register(c prometheus.Collector) {
 
 func (b *builder) counterVec(i Info) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: i.Name, Help: i.Help}, i.Labels)
-	b.register(c)
+	b.add(i, c)
 	return c
 }
 
 func (b *builder) gauge(i Info) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: i.Name, Help: i.Help})
-	b.register(g)
+	b.add(i, g)
 	return g
 }
 
@@ -51,7 +57,7 @@ func (b *builder) histogramVec(i Info, buckets []float64, native bool) *promethe
 		o.NativeHistogramMinResetDuration = time.Hour
 	}
 	h := prometheus.NewHistogramVec(o, i.Labels)
-	b.register(h)
+	b.add(i, h)
 	return h
 }
 

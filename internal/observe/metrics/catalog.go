@@ -1,7 +1,5 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
-
 // Kind is the Prometheus type of a metric.
 type Kind string
 
@@ -18,10 +16,6 @@ type Info struct {
 	Kind   Kind
 	Labels []string
 	Help   string
-}
-
-func (i Info) desc() *prometheus.Desc {
-	return prometheus.NewDesc(i.Name, i.Help, i.Labels, nil)
 }
 
 // The limiter: decisions and limits.

@@ -66,11 +66,10 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	b := &builder{reg: reg}
+	b := &builder{reg: reg, made: map[string]bool{}}
 	m := &Metrics{
 		now:     o.Now,
 		clients: newClients(o.MaxClients),
-		pull:    newPullCollector(),
 
 		leaseWait:  b.histogramVec(leaseWaitInfo, waitBuckets, true),
 		delays:     b.histogramVec(delaysInfo, delayBuckets, true),
@@ -91,6 +90,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true),
 		leftover:     b.gauge(leftoverInfo),
 	}
+	m.pull = newPullCollector(b.made)
 	b.register(m.pull)
 	b.register(collectors.NewGoCollector())
 	b.register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

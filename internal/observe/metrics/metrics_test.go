@@ -17,6 +17,9 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/observe/metrics"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus.Registry) {
@@ -37,9 +40,8 @@ func shows(tb testing.TB, page, text string) {
 // exercise makes every metric export at least one series.
 func exercise(m *metrics.Metrics) {
 	m.WatchPolicies(policies)
-	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
-	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
-	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
+	m.WatchMemory(func() ratelimit.Stats { return ratelimit.Stats{Keys: 3, MaxKeys: 9, Evicted: 1} })
+	m.WatchSync(func() syncer.Stats { return syncer.Stats{Age: time.Second, Waiting: 2, Due: 1} })
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overloaded)
 	m.WatchStoreQueue(storeQueue)
@@ -48,10 +50,7 @@ func exercise(m *metrics.Metrics) {
 	m.GatewayExchanged(true, 200, "", time.Millisecond)
 	m.Delay(time.Second)
 	m.PasswordHashed(true)
-	m.WatchUnregisteredClients(func() int { return 1 })
-	m.WatchUnreadableClients(func() int { return 2 })
-	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
-	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
+	m.WatchConfig(func() metrics.Config { return metrics.Config{Limits: "00000000000000ff"} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.LeaseWait(metrics.Allowed, 20*time.Millisecond)
 	m.SoftWarning("shop", "client_credentials")
@@ -178,14 +177,6 @@ oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 0
 `), "oauth_ratelimit_outage_decisions_total"))
 }
 
-func TestClocks(t *testing.T) {
-	m, reg := newMetrics(t, metrics.Options{})
-	m.WatchClock(func() (wall, store time.Duration) { return 1500 * time.Millisecond, -time.Minute })
-	page := scrape(t, reg)
-	shows(t, page, "oauth_clock_offset_seconds{clock=\"wall\"} 1.5\n")
-	shows(t, page, "oauth_clock_offset_seconds{clock=\"store\"} -60\n")
-}
-
 func TestPolicies(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	m.WatchPolicies(policies)
@@ -280,11 +271,11 @@ func TestSync(t *testing.T) {
 	m.SyncCall(metrics.CommandWrite, 12, time.Millisecond, true)
 	m.SyncCall(metrics.CommandClock, 1, time.Millisecond, false)
 	m.SyncLeftover(7)
-	m.WatchSync(func() metrics.Sync {
-		return metrics.Sync{
-			GAge: 1500 * time.Millisecond, Waiting: 4, Due: 3, Instances: 2,
-			Applied: 10, Fallback: 2, Conflicts: 3, Unknown: 1, Drift: 1,
-			Unconfirmed: 2500 * time.Millisecond, Stalled: true, Clones: 6,
+	m.WatchSync(func() syncer.Stats {
+		return syncer.Stats{
+			Age: 1500 * time.Millisecond, Waiting: 4, Due: 3, Instances: 2,
+			Applied: 12, Fallback: 2, Conflicts: 3, Unknown: 1, Drift: 1,
+			Unconfirmed: 2500 * time.Millisecond, Stalled: true, Clones: 6, Clock: clock.State{Wall: time.Hour, Store: -20 * time.Millisecond},
 		}
 	})
 	page := scrape(t, reg)
@@ -305,6 +296,8 @@ func TestSync(t *testing.T) {
 		`oauth_sync_unconfirmed_seconds 2.5`,
 		`oauth_ratelimit_outage 1`,
 		`oauth_sync_clones_total 6`,
+		`oauth_clock_offset_seconds{clock="wall"} 3600`,
+		`oauth_clock_offset_seconds{clock="store"} -0.02`,
 	} {
 		shows(t, page, line+"\n")
 	}
@@ -319,9 +312,7 @@ func TestConfigFile(t *testing.T) {
 		"0123456789abcdef": "1.250999896491e+12", "0123456789acffff": "1.250999896492e+12", "ffffffffffff0000": "2.81474976710655e+14", "": "0",
 	} {
 		m, reg := newMetrics(t, metrics.Options{})
-		m.WatchConfigFile(func() metrics.ConfigFile {
-			return metrics.ConfigFile{Refused: true, RestartNeeded: 2, Limits: digest}
-		})
+		m.WatchConfig(func() metrics.Config { return metrics.Config{Refused: true, RestartNeeded: 2, Limits: digest} })
 		page := scrape(t, reg)
 		shows(t, page, "oauth_config_limits_hash "+want+"\n")
 		shows(t, page, "oauth_config_reload_failed 1\n")

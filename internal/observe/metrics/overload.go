@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -78,23 +79,14 @@ func (m *Metrics) WatchOverload(read func() overload.Stats) {
 	})
 }
 
-// StoreQueue is the state of the queue in front of the store.
-type StoreQueue struct {
-	Limit    int // of concurrent calls
-	InFlight int
-	Waiting  int
-	// Requests counts calls since the start, by criticality, from sheddable up, and outcome.
-	Requests [overload.Criticalities][overload.Outcomes]uint64
-}
-
 // WatchStoreQueue exports the result of read at each scrape.
-func (m *Metrics) WatchStoreQueue(read func() StoreQueue) {
+func (m *Metrics) WatchStoreQueue(read func() storequeue.Stats) {
 	m.pull.watch("store lane", func(emit emit) {
 		now := read()
 		emit(laneLimitInfo, float64(now.Limit))
 		emit(laneInFlightInfo, float64(now.InFlight))
-		emit(laneWaitingInfo, float64(now.Waiting))
-		for i, counts := range now.Requests {
+		emit(laneWaitingInfo, float64(now.Queued))
+		for i, counts := range now.Calls {
 			emitOutcomes(emit, laneRequestsInfo, counts, (ratelimit.Sheddable + ratelimit.Criticality(i)).String())
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -21,10 +22,10 @@ func overloaded() overload.Stats {
 	return st
 }
 
-func storeQueue() metrics.StoreQueue {
-	st := metrics.StoreQueue{Limit: 16, InFlight: 15, Waiting: 3}
-	st.Requests[0] = [overload.Outcomes]uint64{overload.Shed: 9, overload.Abandoned: 1}
-	st.Requests[overload.Criticalities-1][overload.Admitted] = 8
+func storeQueue() storequeue.Stats {
+	st := storequeue.Stats{Limit: 16, InFlight: 15, Queued: 3}
+	st.Calls[0] = [overload.Outcomes]uint64{overload.Shed: 9, overload.Abandoned: 1}
+	st.Calls[overload.Criticalities-1][overload.Admitted] = 8
 	return st
 }
 

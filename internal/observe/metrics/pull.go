@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // emit exports the value of a metric with its labels.
@@ -18,25 +20,14 @@ type pullCollector struct {
 	descs   map[string]*prometheus.Desc
 }
 
-// pulled are the metrics that a pullCollector may export.
-var pulled = []Info{
-	decisionsInfo, outageDecisionsInfo, softWarningsInfo, waitingInfo, issuedInfo, wastedInfo, bansInfo, bannedInfo, longestBanInfo, bansWaitingInfo, usageInfo, limitInfo, limitWindowInfo,
-	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
-	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
-	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
-	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	overloadRequestsInfo, overloadModeInfo, overloadWaitInfo, overloadRefusedInfo, overloadUpToInfo, overloadUselessInfo, overloadInFlightInfo,
-	laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
-	gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
-	gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
-	connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo,
-}
-
-func newPullCollector() *pullCollector {
+// newPullCollector returns a collector for the metrics of the catalog that have no collector of
+// their own.
+func newPullCollector(own map[string]bool) *pullCollector {
 	p := &pullCollector{sources: map[string]func(emit){}, descs: map[string]*prometheus.Desc{}}
-	for _, i := range pulled {
-		p.descs[i.Name] = i.desc()
+	for _, i := range Catalog() {
+		if !own[i.Name] {
+			p.descs[i.Name] = prometheus.NewDesc(i.Name, i.Help, i.Labels, nil)
+		}
 	}
 	return p
 }
@@ -71,22 +62,14 @@ func (p *pullCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Memory is the state of the limiter's memory.
-type Memory struct {
-	Counters, MaxCounters int64
-	// Since the start: counters evicted for others, decisions on shared counters, and counts that
-	// expired before they were written.
-	Evictions, Overflows, Expired int64
-}
-
 // WatchMemory exports the result of read at each scrape.
-func (m *Metrics) WatchMemory(read func() Memory) {
+func (m *Metrics) WatchMemory(read func() ratelimit.Stats) {
 	m.pull.watch("memory", func(emit emit) {
 		now := read()
-		emit(countersInfo, float64(now.Counters))
-		emit(countersMaxInfo, float64(now.MaxCounters))
-		emit(evictionsInfo, float64(now.Evictions))
-		emit(overflowInfo, float64(now.Overflows))
+		emit(countersInfo, float64(now.Keys))
+		emit(countersMaxInfo, float64(now.MaxKeys))
+		emit(evictionsInfo, float64(now.Evicted))
+		emit(overflowInfo, float64(now.Overflowed))
 		emit(expiredInfo, float64(now.Expired))
 	})
 }
@@ -108,48 +91,36 @@ func (m *Metrics) WatchBans(read func() Bans) {
 	})
 }
 
-// Config is one configuration that is refreshed from the store.
-type Config struct {
-	Name      string // "clients" or "policies"
+// Snapshot is a configuration that is refreshed from the store.
+type Snapshot struct {
 	Revision  int64
 	Refreshed time.Time // when it was last known to be current
 }
 
-// WatchConfigs exports the revision and age of the configurations that read returns at each scrape.
-func (m *Metrics) WatchConfigs(read func() []Config) {
-	m.pull.watch("configs", func(emit emit) {
-		for _, c := range read() {
-			emit(configRevisionInfo, float64(c.Revision), c.Name)
-			emit(configAgeInfo, m.now().Sub(c.Refreshed).Seconds(), c.Name)
-		}
-	})
+// Config is the state of the configuration.
+type Config struct {
+	Clients, Policies Snapshot
+	Unreadable        int    // clients that are not served
+	Unregistered      int    // clients with a policy in the file
+	Refused           bool   // the newest file is not in use
+	RestartNeeded     int    // fields of the file
+	Limits            string // digest of the limits in use: hexadecimal digits
 }
 
-// ConfigFile is the state of the configuration file.
-type ConfigFile struct {
-	Refused       bool
-	RestartNeeded int    // number of fields
-	Limits        string // digest of the limits in use: hexadecimal digits
-}
-
-// WatchConfigFile exports the result of read at each scrape.
-func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
-	m.pull.watch("configuration file", func(emit emit) {
+// WatchConfig exports the result of read at each scrape.
+func (m *Metrics) WatchConfig(read func() Config) {
+	m.pull.watch("configuration", func(emit emit) {
 		now := read()
+		for name, s := range map[string]Snapshot{"clients": now.Clients, "policies": now.Policies} {
+			emit(configRevisionInfo, float64(s.Revision), name)
+			emit(configAgeInfo, m.now().Sub(s.Refreshed).Seconds(), name)
+		}
+		emit(unreadableInfo, float64(now.Unreadable))
+		emit(unregisteredInfo, float64(now.Unregistered))
 		emit(fileRefusedInfo, truth(now.Refused))
 		emit(fileRestartInfo, float64(now.RestartNeeded))
 		// A number of 48 bits is exact as a float64.
 		hash, _ := strconv.ParseUint(now.Limits[:min(12, len(now.Limits))], 16, 48)
 		emit(fileLimitsInfo, float64(hash))
 	})
-}
-
-// WatchUnregisteredClients exports the result of read at each scrape.
-func (m *Metrics) WatchUnregisteredClients(read func() int) {
-	m.pull.watch("unregistered clients", func(emit emit) { emit(unregisteredInfo, float64(read())) })
-}
-
-// WatchUnreadableClients exports the result of read at each scrape.
-func (m *Metrics) WatchUnreadableClients(read func() int) {
-	m.pull.watch("unreadable clients", func(emit emit) { emit(unreadableInfo, float64(read())) })
 }

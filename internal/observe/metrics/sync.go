@@ -1,6 +1,10 @@
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/syncer"
+)
 
 // The commands of the syncer, as values of the label command.
 const (
@@ -37,38 +41,19 @@ func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed 
 // SyncLeftover sets the number of counts that the final flush could not write.
 func (m *Metrics) SyncLeftover(counts int64) { m.leftover.Set(float64(counts)) }
 
-// Sync is the state of the syncer, with totals since the start.
-type Sync struct {
-	GAge        time.Duration // age of the oldest g of the active keys
-	Late        time.Duration // how long the first exchange is overdue
-	Unconfirmed time.Duration // age of the oldest write that is not confirmed
-	Degraded    time.Duration // how long the store has failed; 0: it works
-	Stalled     bool          // limits follow their on_outage
-	// Keys that wait for an exchange, and the number of them that are due.
-	Waiting, Due int
-	Instances    int // live instances including this one; 0: unknown
-
-	// Writes of keys, by result. Applied does not include Fallback.
-	Applied, Fallback, Conflicts, Unknown, Rejected int64
-	Foreign                                         int64 // documents that are malformed, completely or partly
-	Drift                                           int64 // documents that contain less than was written
-	Clones                                          int64 // detected copies of this process
-	Panics                                          int64
-}
-
 // WatchSync exports the result of read at each scrape.
-func (m *Metrics) WatchSync(read func() Sync) {
+func (m *Metrics) WatchSync(read func() syncer.Stats) {
 	m.pull.watch("sync", func(emit emit) {
 		now := read()
-		emit(gAgeInfo, now.GAge.Seconds())
+		emit(gAgeInfo, now.Age.Seconds())
 		emit(lateInfo, now.Late.Seconds())
-		emit(degradedInfo, now.Degraded.Seconds())
+		emit(degradedInfo, now.DegradedFor.Seconds())
 		emit(unconfirmedInfo, now.Unconfirmed.Seconds())
 		emit(outageInfo, truth(now.Stalled))
 		emit(dirtyInfo, float64(now.Waiting))
 		emit(dueInfo, float64(now.Due))
 		emit(instancesInfo, float64(now.Instances))
-		emit(writesInfo, float64(now.Applied), "applied")
+		emit(writesInfo, float64(now.Applied-now.Fallback), "applied")
 		emit(writesInfo, float64(now.Fallback), "fallback")
 		emit(writesInfo, float64(now.Conflicts), "conflict")
 		emit(writesInfo, float64(now.Unknown), "unknown")
@@ -77,15 +62,8 @@ func (m *Metrics) WatchSync(read func() Sync) {
 		emit(driftInfo, float64(now.Drift))
 		emit(clonesInfo, float64(now.Clones))
 		emit(syncPanicsInfo, float64(now.Panics))
-	})
-}
-
-// WatchClock exports how far the wall clock and the store's clock are ahead of process time.
-func (m *Metrics) WatchClock(ahead func() (wall, store time.Duration)) {
-	m.pull.watch("clock", func(emit emit) {
-		wall, store := ahead()
-		emit(clockOffsetInfo, wall.Seconds(), "wall")
-		emit(clockOffsetInfo, store.Seconds(), "store")
+		emit(clockOffsetInfo, now.Clock.Wall.Seconds(), "wall")
+		emit(clockOffsetInfo, now.Clock.Store.Seconds(), "store")
 	})
 }
 
