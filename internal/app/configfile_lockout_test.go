@@ -118,7 +118,7 @@ func TestOperatorsLockedOutLater(t *testing.T) {
 	logged := func(name string, want int) {
 		t.Helper()
 		for range 2 {
-			check.OK(t, f.limiter.lockOuts.note(t.Context()))
+			check.OK(t, f.limiter.noteLockedOut(t.Context()))
 		}
 		check.Equal(t, name, strings.Count(f.log.String(), `level=WARN msg="limits that lock out an operator's client"`), want)
 	}

@@ -36,8 +36,8 @@ type limiting struct {
 	report     func() []byte // for heartbeats; see share
 	file       *configFile
 
-	unregistered *unregistered // clients in the configured policies
-	lockOuts     *lockOuts
+	unregistered *misfits // clients with a policy in the configuration file
+	lockedOut    *misfits // operators' clients
 }
 
 // newLimiter loads the policies: the configuration file with the changes by operators on top. It
@@ -63,13 +63,10 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	if l.bans, err = newBans(ctx, l); err != nil {
 		return nil, err
 	}
-	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log, gateway: f.isGateway()}
+	l.findMisfits()
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, f.cfg)
-	l.lockOuts = &lockOuts{clients: f.clients, policies: l.policies, log: f.log}
-	if err := l.lockOuts.note(ctx); err != nil {
-		return nil, err
-	}
+	l.warnOfLockedOut(ctx, "started with limits that lock out an operator's client")
 	l.file = newConfigFile(l, opts)
 	f.telemetry.watch(l)
 	return l, nil

@@ -26,7 +26,7 @@ type readiness struct {
 	sync     *syncStats
 	stopping atomic.Bool
 
-	unregistered *unregistered
+	unregistered *misfits
 	file         *configFile
 	shedder      *shedWatch
 	storeQueue   *storequeue.Queue

@@ -207,8 +207,8 @@ func (s *Server) tasks() []background.Task {
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "changes", Every: changesEvery, Do: f.follower.Refresh, Failed: keep},
-		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.unregistered.note, Failed: keep},
-		{Name: "operators locked out", Every: changesEvery, Do: l.lockOuts.note, Failed: keep},
+		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.noteUnregistered, Failed: keep},
+		{Name: "operators locked out", Every: changesEvery, Do: l.noteLockedOut, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "bans not stored or read; keeping those that are known"},
 		{
@@ -288,9 +288,6 @@ func (s *Server) AdminAddr() string {
 
 // AdminURL returns the URL of the admin API, or an empty string if it is not served.
 func (s *Server) AdminURL() string { return s.base.adminURL() }
-
-// Address returns the host and port for clients.
-func (s *Server) Address() string { return s.base.listener.Addr().String() }
 
 // Issuer returns the public URL of the server.
 func (s *Server) Issuer() string { return s.base.issuer }

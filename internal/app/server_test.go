@@ -194,18 +194,18 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	check.OK(t, err)
 	u := s.limiter.unregistered
 	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shpo"})
-	check.OK(t, u.note(t.Context()))
+	check.OK(t, s.limiter.noteUnregistered(t.Context()))
 	for _, field := range []string{`rate_limit.clients[\"app.example.com\"]`, "rate_limit.clients.shpo"} {
 		check.Equal(t, "lines about "+field, strings.Count(out.String(), field), 1)
 	}
-	check.OK(t, u.note(t.Context()))
+	check.OK(t, s.limiter.noteUnregistered(t.Context()))
 	check.Equal(t, "warnings after nothing has changed", strings.Count(out.String(), "level=WARN msg=\"configuration"), 2)
 
 	_, _, err = CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
 	check.OK(t, err)
 	check.OK(t, s.base.store.DeleteClient(t.Context(), "shop", clientcfg.Event{}))
 	check.OK(t, s.base.clients.Renew(t.Context(), 0))
-	check.OK(t, u.note(t.Context()))
+	check.OK(t, s.limiter.noteUnregistered(t.Context()))
 	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shop"})
 	for _, line := range []string{"registered now\" client_id=shpo", "it applies when there is one\" client_id=shop"} {
 		check.Equal(t, line, strings.Count(out.String(), line), 1)

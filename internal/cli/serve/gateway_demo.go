@@ -41,7 +41,7 @@ func gatewayDemo(ctx context.Context, c *command.Env, sources config.Sources) (e
 			return err
 		},
 		Listening: func(s *app.Server) {
-			if err := showGatewayDemo(c, up.demo, "http://"+s.Address(), s.AdminURL(), dir); err != nil {
+			if err := showGatewayDemo(c, up.demo, "http://"+s.Addr(), s.AdminURL(), dir); err != nil {
 				c.Note("oauth-server: show the demo: %v", err)
 			}
 		},
