@@ -23,5 +23,5 @@
 //
 // Then, in any order: connections.go (how connections end, and TLS), bound.go (how many there are),
 // store.go (backend, migrations, verification), telemetry.go (logs, metrics, traces), readiness.go
-// (/readyz), accounts.go and demo.go (clients and users).
+// (/readyz), accounts.go (clients and users).
 package app

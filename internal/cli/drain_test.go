@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"testing"
 
-	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 )
@@ -78,8 +77,4 @@ func TestCtrlCDoesNotDrain(t *testing.T) {
 	if strings.Contains(p.log.String(), "draining") {
 		t.Errorf("it drained:\n%s", p.log.String())
 	}
-}
-
-func TestDemoDoesNotDrain(t *testing.T) {
-	check.Equal(t, "drain delay", app.DemoConfig("demo.db").DrainDelay, 0)
 }

@@ -22,7 +22,7 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) (err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "demo.db")
-	sources.Base = app.DemoConfig(path)
+	sources.Base = demoConfig(path)
 	cfg, err := config.Load(sources)
 	if err != nil {
 		return err
@@ -30,10 +30,10 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) (err
 	if e := cfg.Store.Embedded; e == nil || e.Path != path {
 		return command.Usagef("--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration")
 	}
-	var demo *app.Demo
+	var demo *demoData
 	return runServer(ctx, c, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
-			demo, err = app.NewDemo(ctx, store, time.Now())
+			demo, err = newDemo(ctx, store, time.Now())
 			return err
 		},
 		Listening: func(s *app.Server) {
@@ -44,13 +44,13 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) (err
 	})
 }
 
-func showDemo(c *command.Env, d *app.Demo, issuer, admin, dir string) error {
+func showDemo(c *command.Env, d *demoData, issuer, admin, dir string) error {
 	lines := d.Lines(issuer, admin, dir)
 	if c.Output == command.OutputJSON {
 		return c.JSON(struct {
 			Issuer string `json:"issuer"`
-			*app.Demo
-			Lines []app.DemoLine `json:"lines"`
+			*demoData
+			Lines []demoLine `json:"lines"`
 		}{issuer, d, lines})
 	}
 	_, err := fmt.Fprintf(c.Out, `# A demo at %s, which ends with Ctrl-C and leaves nothing behind.
@@ -61,7 +61,7 @@ func showDemo(c *command.Env, d *app.Demo, issuer, admin, dir string) error {
 }
 
 // showLines writes the demo commands for pasting.
-func showLines(c *command.Env, lines []app.DemoLine) (err error) {
+func showLines(c *command.Env, lines []demoLine) (err error) {
 	for _, l := range lines {
 		if _, failed := fmt.Fprintf(c.Out, "\n# %s\n%s\n", l.Title, l.Command); failed != nil {
 			err = errors.Join(err, failed)

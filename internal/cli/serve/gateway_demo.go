@@ -37,7 +37,7 @@ func gatewayDemo(ctx context.Context, c *command.Env, sources config.Sources) (e
 	}
 	return runServer(ctx, c, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
-			up.demo.AdminSecret, err = app.NewDemoOperator(ctx, store, up.demo.AdminClientID, time.Now())
+			up.demo.AdminSecret, err = newDemoOperator(ctx, store, up.demo.AdminClientID, time.Now())
 			return err
 		},
 		Listening: func(s *app.Server) {
@@ -51,7 +51,7 @@ func gatewayDemo(ctx context.Context, c *command.Env, sources config.Sources) (e
 // gatewayDemoConfig returns the configuration of a gateway with a temporary store, in front of
 // upstream. It is based on sources.
 func gatewayDemoConfig(sources config.Sources, store, upstream string) (*config.Config, error) {
-	sources.Base = app.DemoConfig(store)
+	sources.Base = demoConfig(store)
 	sources.Base.Gateway.Upstream, sources.Base.Gateway.TokenPath = upstream, []string{"/token"}
 	cfg, err := config.Load(sources)
 	if err != nil {
@@ -65,20 +65,20 @@ func gatewayDemoConfig(sources config.Sources, store, upstream string) (*config.
 
 // demoUpstream is a server without limits.
 type demoUpstream struct {
-	demo    *app.Demo
+	demo    *demoData
 	address string
 	ended   chan error
 }
 
 // start starts the server and returns once it answers or ctx ends. The server stops with ctx.
 func (u *demoUpstream) start(ctx context.Context, path string) error {
-	cfg := app.DemoConfig(path)
+	cfg := demoConfig(path)
 	cfg.Listen, cfg.AdminListen, cfg.RateLimit.Mode = "127.0.0.1:0", "", ratelimit.Off
 	listening := make(chan string, 1)
 	go func() {
 		u.ended <- app.Serve(ctx, cfg, app.Options{
 			Prepare: func(ctx context.Context, store app.Store) (err error) {
-				u.demo, err = app.NewDemo(ctx, store, time.Now())
+				u.demo, err = newDemo(ctx, store, time.Now())
 				return err
 			},
 			Listening: func(s *app.Server) { listening <- s.Issuer() },
@@ -96,13 +96,13 @@ func (u *demoUpstream) start(ctx context.Context, path string) error {
 	}
 }
 
-func showGatewayDemo(c *command.Env, d *app.Demo, gateway, admin, dir string) error {
+func showGatewayDemo(c *command.Env, d *demoData, gateway, admin, dir string) error {
 	lines := d.GatewayLines(gateway, admin, dir)
 	if c.Output == command.OutputJSON {
 		return c.JSON(struct {
 			Gateway string `json:"gateway"`
-			*app.Demo
-			Lines []app.DemoLine `json:"lines"`
+			*demoData
+			Lines []demoLine `json:"lines"`
 		}{gateway, d, lines})
 	}
 	_, err := fmt.Fprintf(c.Out, `# A gateway at %s before a server that knows nothing of it, which end with Ctrl-C and leave nothing behind.

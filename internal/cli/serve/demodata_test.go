@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"testing"
@@ -9,9 +9,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
+func TestDemoDoesNotDrain(t *testing.T) {
+	check.Equal(t, "drain delay", demoConfig("demo.db").DrainDelay, 0)
+}
+
 // The demo promises ten tokens and then refusals, whenever its lines are pasted.
 func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
-	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings)
+	policies, err := ratelimit.Compile(demoConfig("demo.db").RateLimit.Settings)
 	check.OK(t, err)
 	for second := range 60 {
 		counters, admitted := ratelimit.NewCounters(1), 0

@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 )
 
-// Demo holds the credentials of a demo store: a client for every grant, a public client for people,
-// and a user to sign in as. All secrets are random, so a demo that others can reach has no
+// demoData holds the credentials of a demo store: a client for every grant, a public client for
+// people, and a user to sign in as. All secrets are random, so a demo that others can reach has no
 // well-known credentials.
-type Demo struct {
+type demoData struct {
 	ClientID       string `json:"client_id"`
 	ClientSecret   string `json:"client_secret"`
 	BusyClientID   string `json:"busy_client_id"` // uses up its own limit, not the limit of the demo client
@@ -41,8 +42,8 @@ const demoScope = "notes:read"
 // demoRedirect matches every port (RFC 8252 7.3), so the token command can use it.
 const demoRedirect = "http://127.0.0.1/callback"
 
-// DemoConfig returns the default configuration of a demo with its data in the file at path.
-func DemoConfig(path string) *config.Config {
+// demoConfig returns the default configuration of a demo with its data in the file at path.
+func demoConfig(path string) *config.Config {
 	cfg := config.Default()
 	cfg.DrainDelay = 0 // no load balancer sends requests
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
@@ -56,13 +57,13 @@ func DemoConfig(path string) *config.Config {
 	return cfg
 }
 
-// NewDemo fills an empty store and returns the credentials.
-func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
-	d := &Demo{
+// newDemo fills an empty store and returns the credentials.
+func newDemo(ctx context.Context, store app.Store, now time.Time) (*demoData, error) {
+	d := &demoData{
 		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", AdminClientID: "demo-admin", Username: "ada",
 		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and short because a person may have to type it
 	}
-	_, secret, err := CreateClient(ctx, store, clientcfg.Client{
+	_, secret, err := app.CreateClient(ctx, store, clientcfg.Client{
 		ID: d.ClientID, Name: "Demo service", Scopes: []string{demoScope},
 		Grants: []clientcfg.Grant{clientcfg.ClientCredentials, clientcfg.Password, clientcfg.RefreshToken},
 	}, now)
@@ -70,36 +71,36 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 		return nil, err
 	}
 	d.ClientSecret = secret
-	_, d.BusySecret, err = CreateClient(ctx, store, clientcfg.Client{
+	_, d.BusySecret, err = app.CreateClient(ctx, store, clientcfg.Client{
 		ID: d.BusyClientID, Name: "Busy demo service", Scopes: []string{demoScope},
 	}, now)
 	if err != nil {
 		return nil, err
 	}
-	_, _, err = CreateClient(ctx, store, clientcfg.Client{
+	_, _, err = app.CreateClient(ctx, store, clientcfg.Client{
 		ID: d.PublicClientID, Name: "Demo app", Public: true, Scopes: []string{demoScope},
 		RedirectURIs: []string{demoRedirect},
 	}, now)
 	if err != nil {
 		return nil, err
 	}
-	if d.AdminSecret, err = NewDemoOperator(ctx, store, d.AdminClientID, now); err != nil {
+	if d.AdminSecret, err = newDemoOperator(ctx, store, d.AdminClientID, now); err != nil {
 		return nil, err
 	}
-	_, err = CreateUser(ctx, store, d.Username, d.Password, clientcfg.NoAccess, now)
+	_, err = app.CreateUser(ctx, store, d.Username, d.Password, clientcfg.NoAccess, now)
 	return d, err
 }
 
-// NewDemoOperator creates a client for operators and returns its secret.
-func NewDemoOperator(ctx context.Context, store Store, id string, now time.Time) (secret string, err error) {
+// newDemoOperator creates a client for operators and returns its secret.
+func newDemoOperator(ctx context.Context, store app.Store, id string, now time.Time) (secret string, err error) {
 	operator := clientcfg.Client{ID: id, Name: "Demo operator"}
 	clientcfg.MakeOperator(&operator)
-	_, secret, err = CreateClient(ctx, store, operator, now)
+	_, secret, err = app.CreateClient(ctx, store, operator, now)
 	return secret, err
 }
 
-// DemoLine is a command to paste, with a description.
-type DemoLine struct {
+// demoLine is a command to paste, with a description.
+type demoLine struct {
 	Title   string `json:"title"`
 	Command string `json:"command"`
 }
@@ -114,14 +115,14 @@ const (
 // Lines returns commands that show every grant. Each runs by itself in a POSIX shell with curl and
 // sed, and stores cookies and tokens in the directory dir. The command for operators needs admin,
 // the URL of the admin API. It is omitted if admin is empty.
-func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
+func (d *demoData) Lines(issuer, admin, dir string) []demoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
 		as, d.Username, d.Password, demoScope, issuer)
 	take := func(field, as string) string {
 		return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
 	}
-	lines := []DemoLine{
+	lines := []demoLine{
 		{"client_credentials: a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
 		{"password: a token for a user whose password the client knows", password},
 		{"refresh_token: the next token, with the refresh token of a first one", password +
@@ -141,21 +142,21 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 }
 
 // operatorLines returns the command for operators, or nothing if the admin API is not served.
-func (d *Demo) operatorLines(admin, issuer, dir string) []DemoLine {
+func (d *demoData) operatorLines(admin, issuer, dir string) []demoLine {
 	if admin == "" {
 		return nil
 	}
-	return []DemoLine{{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
+	return []demoLine{{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
 		"oauth-server limits list --all --server %s --issuer %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
 		admin, issuer, d.AdminClientID, d.AdminSecret, dir)}}
 }
 
 // GatewayLines is like Lines, for a gateway in front of the demo server.
-func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
+func (d *demoData) GatewayLines(gateway, admin, dir string) []demoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
 		as, d.Username, d.Password, demoScope, gateway)
-	lines := []DemoLine{
+	lines := []demoLine{
 		{"client_credentials: a token of the server behind the gateway", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, gateway)},
 		{"wrong secrets, twelve of them: the server refuses them, and they spend nobody's quota", fmt.Sprintf(
 			"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -s -o /dev/null -w '%%{http_code} ' -u '%s:wrong' -d grant_type=client_credentials %s/token; done; echo",
@@ -170,7 +171,7 @@ func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
 
 // codeLine returns a command that acts as a browser and a native app: it signs in, reads the
 // consent page, allows, takes the code from the redirect and redeems it.
-func (d *Demo) codeLine(issuer, cookies string) string {
+func (d *demoData) codeLine(issuer, cookies string) string {
 	request := url.Values{
 		"response_type": {"code"}, "client_id": {d.PublicClientID}, "redirect_uri": {demoRedirect},
 		"scope": {demoScope}, "code_challenge": {demoChallenge}, "code_challenge_method": {"S256"},
@@ -188,7 +189,7 @@ func (d *Demo) codeLine(issuer, cookies string) string {
 }
 
 // loopLine returns a command that requests two tokens more than the limit allows.
-func (d *Demo) loopLine(issuer string) string {
+func (d *demoData) loopLine(issuer string) string {
 	field := ratelimit.Fields().Limit // in lower case over HTTP/2
 	return fmt.Sprintf("for i in %s; do curl -s -D - -o /dev/null -u '%s:%s' -d grant_type=client_credentials %s/token"+
 		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^%s: /p' -e '/^%s: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,
