@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 )
 
 func TestNothingIsOpenWithoutAToken(t *testing.T) {
@@ -78,7 +78,7 @@ func TestOperatorNow(t *testing.T) {
 		access clientcfg.Access
 		want   int
 	}{{clientcfg.NoAccess, 403}, {clientcfg.ReadAccess, 200}, {clientcfg.NoAccess, 403}, {clientcfg.WriteAccess, 200}} {
-		check.OK(t, w.store.ChangeUser(t.Context(), "ada", func(u *grants.User) (clientcfg.Event, error) {
+		check.OK(t, w.store.ChangeUser(t.Context(), "ada", func(u *accounts.User) (clientcfg.Event, error) {
 			u.Operator = step.access
 			return clientcfg.Event{}, nil
 		}))

@@ -38,7 +38,7 @@ func familiesWorld(t *testing.T, revoke func(ctx context.Context) error) *instan
 	w := newInstance(t, "i-1", store, file(), func(o *admin.Options) { o.Registry = revoking{store, revoke} })
 	now := w.clock.Now()
 	for _, name := range []string{"one", "two", "three"} {
-		check.OK(t, store.CreateFamily(t.Context(), grants.Family{
+		check.OK(t, store.CreateGrant(t.Context(), grants.Grant{
 			Authorization: grants.Authorization{ClientID: "app", Username: "ada", Family: name, AuthTime: now},
 			Digest:        secret.DigestOf(name), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour),
 		}))

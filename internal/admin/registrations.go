@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/store"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -276,7 +277,7 @@ func registryProblem(name string, err error) error {
 		return problem.NotFound("there is no such client")
 	case is(clientcfg.ErrExists):
 		return exists("there is a client %q already", name)
-	case is(grants.ErrExists):
+	case is(accounts.ErrExists):
 		return exists("there is a user %q already", username.Stored(name))
 	case is(registry.ErrNameOfUser):
 		return exists("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", name)
@@ -284,11 +285,11 @@ func registryProblem(name string, err error) error {
 		return exists("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
 		return problem.NotFound("%v", err)
-	case is(grants.ErrNotFound):
+	case is(store.ErrNotFound):
 		return problem.NotFound("there is no such user")
 	case is(registry.ErrPublic, registry.ErrLastSecret):
 		return problem.Conflict("%v", err)
-	case is(clientcfg.ErrUnreadableClient, grants.ErrUnreadableUser):
+	case is(clientcfg.ErrUnreadableClient, accounts.ErrUnreadableUser):
 		return problem.New(http.StatusConflict, problem.TypeUnreadable, "Cannot be read", "%v; mend what is stored, or delete it", err)
 	}
 	return err

@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 func (w *instance) post(path, body string) answer {
@@ -268,8 +270,8 @@ func TestSignIns(t *testing.T) {
 	w := newWorld(t)
 	ctx, now := t.Context(), w.clock.Now()
 	for _, cookie := range []string{"one", "two", "three"} {
-		check.OK(t, w.store.CreateSession(ctx, grants.Session{Key: secret.DigestOf(cookie).Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, 9))
-		check.OK(t, w.store.CreateFamily(ctx, grants.Family{
+		check.OK(t, w.store.CreateSession(ctx, accounts.Session{Key: secret.DigestOf(cookie).Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, 9))
+		check.OK(t, w.store.CreateGrant(ctx, grants.Grant{
 			Authorization: grants.Authorization{ClientID: "app", Username: "ada", Family: "f-" + cookie, AuthTime: now, Scopes: []string{"a"}},
 			Digest:        secret.DigestOf("f" + cookie), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour),
 		}))
@@ -292,7 +294,7 @@ func TestSignIns(t *testing.T) {
 		equal(t, kind, len(list()), 0)
 	}
 	_, err := w.store.Session(ctx, secret.DigestOf("one").Key())
-	equal(t, "the session is gone", errors.Is(err, grants.ErrNotFound), true)
+	equal(t, "the session is gone", errors.Is(err, store.ErrNotFound), true)
 	revoked, err := w.store.Revoked(ctx, "family:f-one")
 	check.OK(t, err)
 	equal(t, "the family is revoked", revoked, true)

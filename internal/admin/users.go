@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/store"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -34,9 +35,9 @@ func (s *Server) listUsers(c *call) error {
 	if prefix != "" && after < prefix {
 		u, err := r.registry.User(c.Request().Context(), prefix)
 		switch {
-		case errors.Is(err, grants.ErrUnreadableUser):
+		case errors.Is(err, accounts.ErrUnreadableUser):
 			u = registry.User{Username: username.Stored(prefix), Unreadable: errors.Unwrap(err).Error()}
-		case err != nil && !errors.Is(err, grants.ErrNotFound):
+		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return err
 		}
 		if u.Username == prefix {

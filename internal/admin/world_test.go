@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/check"
@@ -58,9 +59,9 @@ func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
 // users are the users of the store, which fails for one of them.
 type users struct{ store *shared }
 
-func (u users) User(ctx context.Context, name string) (grants.User, error) {
+func (u users) User(ctx context.Context, name string) (accounts.User, error) {
 	if name == "nobody can tell" {
-		return grants.User{}, errors.New("no database")
+		return accounts.User{}, errors.New("no database")
 	}
 	return u.store.User(ctx, name)
 }
@@ -133,9 +134,9 @@ func sharedOn(t *testing.T, store repositories.Store) *shared {
 	for name, access := range map[string]clientcfg.Access{
 		"ada": clientcfg.WriteAccess, "rob": clientcfg.ReadAccess, "eve": clientcfg.NoAccess, "ann": "a level of a newer release",
 	} {
-		check.OK(t, made.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}, clientcfg.Event{}))
+		check.OK(t, made.CreateUser(t.Context(), accounts.User{Name: name, Operator: access, CreatedAt: noon}, clientcfg.Event{}))
 	}
-	for _, table := range []datastore.Table{clientcfg.ClientsTable, grants.UsersTable} {
+	for _, table := range []datastore.Table{clientcfg.ClientsTable, accounts.UsersTable} {
 		var records []datastore.Record
 		check.OK(t, made.List(t.Context(), table, datastore.Query{}, func(r datastore.Record) error {
 			r.Value = bytes.Clone(r.Value)

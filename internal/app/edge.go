@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminlocal"
@@ -21,6 +22,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
@@ -92,13 +94,6 @@ func (e *edge) around(h http.Handler) http.Handler {
 	return e.drainer.around(e.base.bounds.clients.around(e.base.telemetry.around(h)))
 }
 
-// grantsStore implements [grants.Store].
-type grantsStore struct {
-	*grants.Repository
-	*grants.UserRepository
-	clientcfg.ClientReader
-}
-
 // registryStore implements [registry.Store].
 type registryStore struct {
 	repositories.All
@@ -110,9 +105,10 @@ func newService(f *foundation, l *limiting) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
-		Store:                grantsStore{grants.NewRepository(f.data), grants.NewUserRepository(f.follower, f.data), f.store},
+		Store:                grants.NewRepository(f.data),
+		Users:                accounts.NewUsers(f.follower, f.data),
+		Stored:               f.store,
 		Signer:               f.keys,
-		Passwords:            f.passwords,
 		Logger:               f.log,
 		LogUser:              l.denials.user,
 		CodeLifetime:         f.cfg.Tokens.CodeTTL.Std(),
@@ -120,36 +116,36 @@ func newService(f *foundation, l *limiting) (*grants.Service, error) {
 		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),
 		RefreshMaxAge:        f.cfg.Tokens.RefreshMaxAge.Std(),
 		RefreshGrace:         f.cfg.Tokens.RefreshGrace.Std(),
-		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
 		CodesPerSession:      f.cfg.Sessions.Codes,
-		SignIns:              ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
-		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users.FailureQuota),
-		Guesses:              guessLimits(f.cfg.FailedAttempts.Users),
-		InvalidGrants:        failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Grants),
-		Introspections:       grants.QueryLimit(f.cfg.Inspection.IntrospectPerSecond),
-		Revocations:          grants.QueryLimit(f.cfg.Inspection.RevokePerSecond),
-		Deriver:              f.mac,
-		Clock:                f.clock.Now,
-		Counters:             l.counters,
-		Policies:             l.policies.Snapshot,
-		Bans:                 l.bans,
-		Observe:              l.decided,
-		Issued:               l.issued,
-		SecretUsed:           f.uses.Used,
-		Shedder:              f.overload.shedder,
+		SignIn: accounts.Options{
+			Passwords:       f.passwords,
+			SessionLifetime: f.cfg.Sessions.TTL.Std(),
+			Failures:        failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users.FailureQuota),
+			SignIns:         ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
+			Guesses:         guessLimits(f.cfg.FailedAttempts.Users),
+		},
+		InvalidGrants:  failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Grants),
+		Introspections: grants.QueryLimit(f.cfg.Inspection.IntrospectPerSecond),
+		Revocations:    grants.QueryLimit(f.cfg.Inspection.RevokePerSecond),
+		Deriver:        f.mac,
+		Clock:          f.clock.Now,
+		Counters:       l.counters,
+		Policies:       l.policies.Snapshot,
+		Bans:           l.bans,
+		Observe:        l.decided,
+		Issued:         l.issued,
+		SecretUsed:     f.uses.Used,
+		Shedder:        f.overload.shedder,
 	})
 }
 
-func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {
-	return grants.FailureLimits{
-		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
-		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
-	}
+func failureLimits(window config.Duration, q config.FailureQuota) attempts.Limits {
+	return attempts.NewLimits(q.PerAddress, q.PerName, window.Std())
 }
 
-func guessLimits(q config.SignInQuota) grants.GuessLimits {
-	return grants.NewGuessLimits(q.PerNameDaily, q.SlowAfter, q.SlowWait.Std())
+func guessLimits(q config.SignInQuota) accounts.GuessLimits {
+	return accounts.NewGuessLimits(q.PerNameDaily, q.SlowAfter, q.SlowWait.Std())
 }
 
 // newHandler creates the handler for clients.

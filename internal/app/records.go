@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
@@ -59,7 +60,7 @@ func (r *UnreadableRecord) Deletable() error {
 	switch r.Table {
 	case clientcfg.ClientsTable:
 		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
-	case grants.UsersTable:
+	case accounts.UsersTable:
 		return fmt.Errorf("%s: delete it with: oauth-server user delete '%s'", r.Name(), r.Key)
 	}
 	return nil

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -178,7 +178,7 @@ func TestUnreadableUserOfAFile(t *testing.T) {
 	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
 	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
-	check.OK(t, opened.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
+	check.OK(t, opened.CreateUser(t.Context(), accounts.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
 	check.OK(t, opened.Close())
 	file, err := os.ReadFile(data)
 	check.OK(t, err)

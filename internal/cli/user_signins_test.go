@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
@@ -27,10 +28,10 @@ func TestSignInsByID(t *testing.T) {
 	check.OK(t, err)
 	shop, err := store.Client(ctx, "shop")
 	check.OK(t, err)
-	check.OK(t, grants.NewRepository(store).CreateSession(ctx, grants.Session{
+	check.OK(t, grants.NewRepository(store).CreateSession(ctx, accounts.Session{
 		Key: secret.DigestOf("cookie").Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
 	}, 9))
-	check.OK(t, grants.NewRepository(store).CreateFamily(ctx, grants.Family{
+	check.OK(t, grants.NewRepository(store).CreateGrant(ctx, grants.Grant{
 		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp},
 		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp,
 	}))

@@ -160,7 +160,7 @@ func codeForms(b *testing.B, s *server, n int) []string {
 				random := make([]byte, 20)
 				_, _ = rand.Read(random) // which never fails
 				code, verifier := grants.SealCode(mac, random), oauth2.GenerateVerifier()
-				err := grants.NewRepository(store).CreateCode(b.Context(), grants.Code{
+				err := grants.NewRepository(store).CreateGrant(b.Context(), grants.Grant{
 					Authorization: grants.Authorization{
 						ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now, UserStamp: person.Stamp,
 					},

@@ -57,7 +57,7 @@ func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant,
 	case grant == clientcfg.Password:
 		return false
 	}
-	return s.invalidGrants.wait(s.opts.Clock(), s.grantKeys(client, req.place(client))) > 0
+	return s.invalidGrants.Wait(s.opts.Clock(), s.grantKeys(client, req.place(client))...) > 0
 }
 
 // presents reports whether a token request has the parameters that its grant needs. For a code or a

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
@@ -72,7 +73,7 @@ func TestOverloadedGrants(t *testing.T) {
 	check.Equal(t, "introspection", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	err = w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.RefreshToken})
 	check.Equal(t, "revocation", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
-	_, _, err = w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong"})
+	_, _, err = w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: "wrong"})
 	check.Equal(t, "sign-in", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	check.Equal(t, "decisions of the limiter", len(*seen)-decided, 0)
 	check.Equal(t, "requests inside", gate.inside, 0)
@@ -92,11 +93,11 @@ func TestNothingStaysInside(t *testing.T) {
 	for name, send := range map[string]func() error{
 		"introspection": func() error { _, err := w.service.Introspect(t.Context(), query); return err },
 		"sign-in": func() error {
-			_, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+			_, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 			return err
 		},
 		"wrong sign-in": func() error {
-			if _, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong"}); err == nil {
+			if _, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: "wrong"}); err == nil {
 				return errors.New("a wrong password is accepted")
 			}
 			return nil

@@ -5,11 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // TestWithdrawEndsWhatCameOfIt: withdrawing a consent ends everything issued under it, and nothing
@@ -38,7 +40,7 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 		wantCode(t, oautherr.InvalidGrant, err)
 	}
 	w.wantNext(consentPage, &session, "shop")
-	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), grants.ErrNotFound)
+	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), store.ErrNotFound)
 
 	w.wantActive(true, other.AccessToken)
 	w.mustToken("caller", refreshing(other.RefreshToken))
@@ -67,11 +69,11 @@ func TestWithdrawOutlastsTheTokens(t *testing.T) {
 func TestWithdrawThatStopsHalfway(t *testing.T) {
 	w, f := failingWorld(t)
 	session, token := w.session(), w.tokens("shop")
-	f.operation, f.err = "DeleteAgreement", errDown
+	f.Operation, f.Err = "Delete agreements", errDown
 	wantCode(t, oautherr.TemporarilyUnavailable, w.service.Withdraw(t.Context(), "alice", "shop"))
 	w.wantActive(false, token.AccessToken)
 	w.wantNext(consentPage, &session, "shop")
-	f.operation = ""
+	f.Operation = ""
 	token = w.tokens("shop")
 	w.wantActive(true, token.AccessToken)
 	w.wantNext(aCode, &session, "shop")
@@ -173,12 +175,12 @@ func TestConsentsAtOnce(t *testing.T) {
 // not be withdrawn.
 func TestNoCodeWithoutAgreement(t *testing.T) {
 	w, f := failingWorld(t)
-	f.operation, f.err = "PutAgreement", errDown
+	f.Operation, f.Err = "Put agreements", errDown
 	_, err := w.approve(w.prompted("shop"), w.session())
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
-	f.err = grants.ErrExists // other writers win again and again
+	f.Err = accounts.ErrExists // other writers win again and again
 	_, err = w.approve(w.prompted("shop"), w.session())
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
-	f.operation = ""
+	f.Operation = ""
 	w.tokens("shop")
 }

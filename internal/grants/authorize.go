@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Authorize checks an authorization request (RFC 6749 4.1.1) and returns the question for the user.
@@ -58,11 +60,11 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 // the consent. The session must come directly from [Service.Session]: Approve checks only its
 // expiry, and the user is checked when the code is redeemed. A page gives one code. If it is
 // answered again, Approve returns the same code until the code is redeemed or expires. Errors:
-// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[oautherr.LimitedError], *[Error].
-func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, consent Consent) (code string, err error) {
+// [accounts.ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[oautherr.LimitedError], *[Error].
+func (s *Service) Approve(ctx context.Context, p *Prompt, session accounts.Session, consent Consent) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {
-		return "", ErrNoSession
+		return "", accounts.ErrNoSession
 	}
 	if !registered(p.Client, p.RedirectURI) {
 		return "", fail(oautherr.InvalidGrant, "The redirect_uri is not registered for this client.")
@@ -91,9 +93,9 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	}
 	record := s.newCode(p, &session, &agreement, now)
 	record.Digest, record.ExpiresAt = digest, later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime))
-	err = s.store.CreateCode(ctx, record)
+	err = s.store.CreateGrant(ctx, record)
 	switch {
-	case errors.Is(err, ErrExists): // created by another request since the check above
+	case errors.Is(err, store.ErrConflict): // created by another request since the check above
 		_, err = s.answered(ctx, digest, now)
 	case err != nil:
 		err = storeFailed("create authorization code", err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -108,7 +109,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	session := w.session()
 	w.clock.Advance(time.Hour)
 	_, err = w.approve(prompt, session)
-	check.ErrorIs(t, err, grants.ErrNoSession)
+	check.ErrorIs(t, err, accounts.ErrNoSession)
 }
 
 // TestApproveChecksTheRedirectAgain: the registration may have changed since the prompt.

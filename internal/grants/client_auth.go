@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
@@ -26,19 +27,14 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	now := s.opts.Now()
 	used, proven := proves(client, &c, now)
 	if !proven || !client.Public && c.Method == AuthNone {
-		return nil, secret.Digest{}, s.failedClient(c.ClientID, place{remote, c.Page.foreign(client)})
+		return nil, secret.Digest{}, cmp.Or(
+			s.clientFailures.Count(s.opts.Clock(), attempts.Place{Addr: remote, Page: c.Page.foreign(client)}, c.ClientID),
+			error(fail(oautherr.InvalidClient, "Client authentication failed.")))
 	}
 	if !used.IsZero() && s.opts.SecretUsed != nil {
 		s.opts.SecretUsed(client.ID, used, now)
 	}
 	return client, used, nil
-}
-
-func (s *Service) failedClient(id string, at place) error {
-	if err := s.clientFailures.count(s.opts.Clock(), at, id); err != nil {
-		return err
-	}
-	return fail(oautherr.InvalidClient, "Client authentication failed.")
 }
 
 // proves reports whether the secret belongs to the client, and returns the digest of the matching

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Errors of [Service.Approve] about the consent page.
@@ -114,16 +116,16 @@ const answersOf = "answers"
 // countConsent counts a code of the session, or an answer if of is answersOf. Codes and answers
 // have separate limits.
 func (s *Service) countConsent(session, of string) error {
-	keys := []ratelimit.Key{{ClientID: session, Username: of}}
-	return tooMany(s.consents.take(s.opts.Clock(), keys), authorizationsLimit, "Too many authorizations in this session")
+	wait := s.consents.Take(s.opts.Clock(), ratelimit.Key{ClientID: session, Username: of})
+	return attempts.TooMany(wait, "sessions.codes", "Too many authorizations in this session")
 }
 
 // answered reports whether the page of the code was answered before, for example by a double click.
 // It returns [ErrConsentUsed] if the code can no longer be redeemed.
 func (s *Service) answered(ctx context.Context, d secret.Digest, now time.Time) (before bool, err error) {
-	stored, err := s.store.Code(ctx, d)
+	stored, err := s.store.Grant(ctx, d)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return false, nil
 	case err != nil:
 		return false, storeFailed("read authorization code", err)
@@ -134,6 +136,6 @@ func (s *Service) answered(ctx context.Context, d secret.Digest, now time.Time) 
 }
 
 // codeExpired reports whether the code can no longer be redeemed. Its record may live longer.
-func (s *Service) codeExpired(c *Code, now time.Time) bool {
+func (s *Service) codeExpired(c *Grant, now time.Time) bool {
 	return !now.Before(c.ExpiresAt) || !now.Before(c.IssuedAt.Add(s.opts.CodeLifetime))
 }

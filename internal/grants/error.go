@@ -38,7 +38,10 @@ func fail(code oautherr.Code, description string) *Error {
 // storeFailed returns the error for an internal failure, which asks the client to try again. The
 // client does not see the cause.
 func storeFailed(doing string, cause error) *Error {
-	cause = fmt.Errorf("%s: %w", doing, cause)
+	return unavailable(fmt.Errorf("%s: %w", doing, cause))
+}
+
+func unavailable(cause error) *Error {
 	if busy := Overloaded(cause); busy != nil {
 		return busy
 	}

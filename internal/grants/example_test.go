@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -22,13 +23,6 @@ func ExampleService_Token() {
 		fmt.Println(err)
 	}
 	// Output: 1h0m0s [read]
-}
-
-// kept implements [grants.Store].
-type kept struct {
-	*grants.Repository
-	*grants.UserRepository
-	clientcfg.ClientReader
 }
 
 func daemon(ctx context.Context) (err error) {
@@ -70,7 +64,7 @@ func daemon(ctx context.Context) (err error) {
 	}
 	service, err := grants.New(grants.Options{
 		Issuer: "https://auth.example.com", Clients: clients, Signer: ring, Deriver: mac,
-		Store: kept{grants.NewRepository(file), grants.NewUserRepository(follower, file), registrations},
+		Store: grants.NewRepository(file), Users: accounts.NewUsers(follower, file), Stored: registrations,
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/ratelimit"
 )
 
 // SetRefreshTokenLifetime changes the option of a running service.
@@ -15,14 +14,6 @@ func (s *Service) SetRefreshTokenLifetime(d time.Duration) { s.opts.RefreshToken
 // SetPolicies changes the policies of a service. No request may run at the same time.
 func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) {
 	s.opts.Policies, s.limiter.Policies = p, func() limiter.Policies { return p() }
-}
-
-// SetMeterKeys empties the meters of a service and sets the maximum number of keys for each set of
-// counters.
-func (s *Service) SetMeterKeys(n int) {
-	for _, m := range []*meter{s.clientFailures.meter, s.signIns.meter, s.signIns.successes, s.invalidGrants, s.revocations} {
-		m.counters = ratelimit.NewCounters(n)
-	}
 }
 
 // LastTokens returns how many tokens a service keeps for reuse, and how many for predictions of

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -21,11 +23,11 @@ var (
 
 // strict allows 5 failures a minute from an address, 3 of them with the same name.
 func strict(o *grants.Options) {
-	l := grants.FailureLimits{
+	l := attempts.Limits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
 		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
 	}
-	o.ClientFailures, o.SignInFailures = l, l
+	o.ClientFailures, o.SignIn.Failures = l, l
 }
 
 // attempt requests a token as a client with that secret.
@@ -37,7 +39,7 @@ func (w *world) attempt(from netip.Addr, id, clientSecret string) error {
 }
 
 func (w *world) signIn(from netip.Addr, name, pw string) error {
-	_, _, err := w.service.SignIn(w.tb.Context(), grants.SignIn{Username: name, Password: pw, Remote: from})
+	_, _, err := w.service.SignIn(w.tb.Context(), accounts.SignIn{Username: name, Password: pw, Remote: from})
 	return err
 }
 
@@ -79,45 +81,6 @@ func TestFailedClientsAreLimited(t *testing.T) {
 	wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
-func TestFailedSignInsAreLimited(t *testing.T) {
-	w := newWorld(t, strict)
-	check.OK(t, w.signIn(here, "alice", password))
-	for range 3 {
-		check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
-	}
-	retryAfter := wantTooMany(t, w.signIn(here, "alice", "x"))
-	wantTooMany(t, w.signIn(here, "alice", password))
-	_, err := w.service.Token(t.Context(), grants.TokenRequest{
-		Credentials: w.credentials("shop"), Remote: here, GrantType: "password", Username: "alice", Password: "x",
-	})
-	wantTooMany(t, err)
-	if err := w.signIn(elsewhere, "alice", password); err != nil {
-		t.Fatalf("locked out by a stranger: %v", err)
-	}
-	if err := w.signIn(here, "bob", password); err != nil {
-		t.Fatalf("locked out by another user of the same address: %v", err)
-	}
-
-	for range 2 {
-		check.ErrorIs(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
-	}
-	wantTooMany(t, w.signIn(here, "bob", password))
-	wantTooMany(t, w.signIn(here, "nobody", "x"))
-	check.OK(t, w.signIn(elsewhere, "bob", password))
-
-	w.clock.Advance(retryAfter - time.Second)
-	requireTooManySoon(t, w.signIn(here, "alice", password))
-	w.clock.Advance(time.Second)
-	check.OK(t, w.signIn(here, "alice", password))
-}
-
-// requireTooManySoon is like wantTooMany, for a wait of a second.
-func requireTooManySoon(t *testing.T, err error) {
-	t.Helper()
-	limited := as[*oautherr.LimitedError](t, err)
-	check.Equal(t, "Retry-After", int(limited.RetryAfter/time.Second), 1)
-}
-
 // TestSuccessCostsNothing: only failures count.
 func TestSuccessCostsNothing(t *testing.T) {
 	w := newWorld(t, strict)
@@ -127,79 +90,15 @@ func TestSuccessCostsNothing(t *testing.T) {
 	for range 6 {
 		check.OK(t, w.signIn(here, "alice", password))
 	}
-	check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "x"), accounts.ErrSignIn)
 	wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
-}
-
-func TestFailuresCountBySource(t *testing.T) {
-	for name, tc := range map[string]struct {
-		first, then string
-		same        bool
-	}{
-		"the same address":        {"192.0.2.1", "192.0.2.1", true},
-		"another address":         {"192.0.2.1", "192.0.2.2", false},
-		"IPv4 in IPv6":            {"192.0.2.1", "::ffff:192.0.2.1", true},
-		"the same /64":            {"2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true},
-		"another /64":             {"2001:db8:0:1::1", "2001:db8:0:2::1", false},
-		"the same, with its zone": {"fe80::1%eth0", "fe80::1%eth1", true},
-		"IPv6 loopback":           {"::1", "127.0.0.1", false},
-		"unknown addresses":       {"", "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, strict)
-			first, _ := netip.ParseAddr(tc.first)
-			then, _ := netip.ParseAddr(tc.then)
-			for range 3 {
-				wantCode(t, oautherr.InvalidClient, w.attempt(first, "shop", "x"))
-			}
-			err := w.attempt(then, "shop", "x")
-			if tc.same {
-				wantTooMany(t, err)
-			} else {
-				wantCode(t, oautherr.InvalidClient, err)
-			}
-			check.OK(t, w.attempt(then, "shop", secretOf("shop")))
-		})
-	}
-}
-
-// TestGuessingAtOnceGainsNothing: guesses admitted at the same time are checked again when they get
-// their turn to be hashed.
-func TestGuessingAtOnceGainsNothing(t *testing.T) {
-	w := newWorld(t, strict, func(o *grants.Options) {
-		o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
-	})
-	_, failures := atOnce(30, func() error { return w.signIn(here, "alice", "x") })
-	wrong := 0
-	for _, err := range failures {
-		if err == grants.ErrSignIn { //nolint:errorlint // exactly this
-			wrong++
-		} else {
-			wantTooMany(t, err)
-		}
-	}
-	check.Equal(t, "guesses that were hashed", wrong, 3)
-}
-
-// TestWaitingGuessesAreAskedAgain: a queued attempt is not hashed if others have reached the limit
-// of failures in between.
-func TestWaitingGuessesAreAskedAgain(t *testing.T) {
-	w, f := failingWorld(t, strict)
-	f.begun = func(operation string) {
-		check.Equal(t, "operation", operation, "User")
-		f.begun = nil
-		for range 3 {
-			check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
-		}
-	}
-	wantTooMany(t, w.signIn(here, "alice", password))
 }
 
 // TestSignInsLeaveTokensAlone: while many sign-ins are queued, other clients get tokens without
 // waiting.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
-	w := newWorld(t, func(o *grants.Options) { o.Passwords = passwords })
+	w := newWorld(t, func(o *grants.Options) { o.SignIn.Passwords = passwords })
 	// The only hashing slot is taken until all other requests are done.
 	taken, release := make(chan struct{}), make(chan struct{})
 	var crowd sync.WaitGroup

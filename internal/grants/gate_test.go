@@ -197,8 +197,7 @@ func TestGateKeysAreApart(t *testing.T) {
 // spends no quota.
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
-	f := &failing{}
-	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
+	f := w.fail()
 	right := grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
 	wrong := grants.TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
 	w.mustToken("shop", right)
@@ -207,14 +206,14 @@ func TestGateSparesPasswords(t *testing.T) {
 	limited := w.spend("shop", func() grants.TokenRequest { return right })
 	check.Equal(t, "decisions", len(*seen), 4)
 
-	f.operation, f.err = "User", errDown
+	f.Operation, f.Err = "Get users", errDown
 	check.Equal(t, "denial with the right password", w.limited("shop", right), limited)
 	check.Equal(t, "denial with a wrong password", w.limited("shop", wrong), limited)
-	check.Equal(t, "look-ups of users", f.hits, 0)
+	check.Equal(t, "look-ups of users", f.Hits, 0)
 	check.Equal(t, "decisions", len(*seen), 6)
 	check.Equal(t, "Outcome", (*seen)[5].Decision.Outcome, ratelimit.Denied)
 
-	f.operation = ""
+	f.Operation = ""
 	w.clock.Advance(limited.RetryAfter)
 	_, err = w.token("shop", wrong)
 	wantCode(t, oautherr.InvalidGrant, err)
@@ -334,13 +333,13 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 
 func TestLimiterOptionsGoTogether(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}}
+	good := w.opts
 	counters := good
 	counters.Counters = ratelimit.NewCounters(1)
 	_, err := grants.New(counters)
 	check.ErrorSays(t, err, "together")
 	bad := good
-	bad.SignInFailures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
+	bad.SignIn.Failures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
 	_, err = grants.New(bad)
 	check.ErrorSays(t, err, "wrong passwords")
 	bad = good

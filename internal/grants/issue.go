@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // issuance is a token request between look and take: the grant as it was found, and what will be
@@ -27,14 +29,13 @@ type issuance struct {
 	reuse      *reuse      // nil if the client does not get its last token again
 	tried      *tokenSet   // set of a token that a candidate policy admits; nil if there is none
 
-	code    *Code      // presented and checked, not yet claimed
-	begins  string     // the code as the client sent it, which is the secret of the new family
-	refresh *presented // presented and checked, not yet claimed unless repeated
+	sent  refreshToken // the refresh token or code that the client presented; zero for other grants
+	found *Grant       // its record, checked, not yet claimed unless repeated
 	// repeated is set if the refresh token was used before and the newest token of the family is to
 	// be issued again.
 	repeated bool
-	next     *Family // to be stored; nil if no refresh token is issued, or a repeated one
-	token    string  // refresh token as sent to the client
+	next     *Grant // to be stored; nil if nothing is
+	token    string // refresh token to issue; empty for none
 }
 
 // take claims the grant and issues the tokens. If another request has claimed it since look, this
@@ -47,11 +48,11 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 		}
 		access, refresh, err = s.issue(ctx, x)
 	}
-	if errors.Is(err, ErrNotFound) {
-		err = s.reallyNotFound(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		err = cmp.Or(s.hasData(ctx), err)
 	}
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return TokenResponse{}, fail(oautherr.InvalidGrant, "The grant is not known, or has expired.")
 	case err != nil:
 		return TokenResponse{}, storeFailed("issue tokens", err)
@@ -74,16 +75,12 @@ func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh strin
 // client_credentials does not touch the store. A repeated response stores nothing either.
 func (s *Service) claim(ctx context.Context, x *issuance) error {
 	switch {
-	case x.repeated:
+	case x.next == nil:
 		return nil
-	case x.code != nil:
-		return s.store.RedeemCode(ctx, *x.code, x.next)
-	case x.refresh != nil:
-		return s.store.RotateFamily(ctx, *x.next)
-	case x.next != nil:
-		return s.store.CreateFamily(ctx, *x.next)
+	case x.found == nil:
+		return s.store.CreateGrant(ctx, *x.next)
 	}
-	return nil
+	return s.store.Claim(ctx, *x.next)
 }
 
 // claims returns the claims of the access token (RFC 9068 2.2).

@@ -98,9 +98,8 @@ func TestSweepPredictions(t *testing.T) {
 // handed out again, because other instances may revoke them.
 func TestSweepLastTokensWithoutTheStore(t *testing.T) {
 	w, _ := reuseWorld(t)
-	f := &failing{}
-	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
-	f.operation, f.err = "Revoked", errDown
+	f := w.fail()
+	f.Operation, f.Err = "Get revocations", errDown
 	w.later(time.Minute) // without tokens the store is not read
 	last := w.exhausted(clientCredentials)
 	sweep := func(want error) {
@@ -115,7 +114,7 @@ func TestSweepLastTokensWithoutTheStore(t *testing.T) {
 	if w.limited("shop", clientCredentials) == nil {
 		t.Error("the token was handed out again, although it may have been revoked")
 	}
-	f.operation = ""
+	f.Operation = ""
 	sweep(nil)
 	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
 }

@@ -11,17 +11,11 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
-
-// count counts the operations of the store.
-func (f *failing) count() map[string]int {
-	n := map[string]int{}
-	f.begun = func(operation string) { n[operation]++ }
-	return n
-}
 
 // TestReplayedOften: a spent grant that is presented hundreds of times is written once and logged
 // once a minute.
@@ -43,7 +37,7 @@ func TestReplayedOften(t *testing.T) {
 			var log bytes.Buffer
 			w, f := failingWorld(t, func(o *grants.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			spent := spend(w)
-			operations := f.count()
+			operations := f.Count()
 			replay := func(n int) {
 				for range n {
 					_, err := w.token("shop", spent)
@@ -52,14 +46,14 @@ func TestReplayedOften(t *testing.T) {
 			}
 			w.clock.Advance(30 * time.Second) // the next minute begins within a minute from here
 			replay(times)
-			check.Equal(t, "revocations written", operations["Revoke"], 1)
+			check.Equal(t, "revocations written", operations["PutAll revocations"], 1)
 			check.Equal(t, "lines", strings.Count(log.String(), "grant presented twice"), 1)
 			w.clock.Advance(time.Minute - 2*time.Second)
 			replay(1)
 			check.Equal(t, "lines within the minute", strings.Count(log.String(), "grant presented twice"), 1)
 			w.clock.Advance(3 * time.Second)
 			replay(2)
-			check.Equal(t, "revocations written", operations["Revoke"], 1)
+			check.Equal(t, "revocations written", operations["PutAll revocations"], 1)
 			check.Equal(t, "lines", strings.Count(log.String(), "grant presented twice"), 2)
 		})
 	}
@@ -69,18 +63,18 @@ func TestReplayedOften(t *testing.T) {
 func TestRevokedTwice(t *testing.T) {
 	w, f := failingWorld(t)
 	tokens := w.tokens("shop")
-	operations := f.count()
+	operations := f.Count()
 	for _, token := range []string{tokens.AccessToken, tokens.RefreshToken} {
 		for range 10 {
 			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
 		}
 	}
-	check.Equal(t, "revocations written", operations["Revoke"], 2)
+	check.Equal(t, "revocations written", operations["PutAll revocations"], 2)
 }
 
 // few allows 5 invalid grants a minute from an address, 3 of them from the same client.
 func few(o *grants.Options) {
-	o.InvalidGrants = grants.FailureLimits{
+	o.InvalidGrants = attempts.Limits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
 		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
 	}
@@ -102,7 +96,7 @@ func TestInvalidGrantsAreLimited(t *testing.T) {
 	for _, req := range invalid {
 		wantCode(t, oautherr.InvalidGrant, w.present(here, "app", req))
 	}
-	operations := f.count()
+	operations := f.Count()
 	for range 10 {
 		for _, req := range append(invalid, good) {
 			limited := as[*oautherr.LimitedError](t, w.present(here, "app", req))
@@ -132,7 +126,7 @@ func TestGuessedCodesAreNotLookedUp(t *testing.T) {
 		guesses = append(guesses, base64.RawURLEncoding.EncodeToString(raw))
 		raw[i]--
 	}
-	operations := f.count()
+	operations := f.Count()
 	for _, guess := range guesses {
 		for _, id := range []string{"shop", "app"} {
 			if err := w.present(here, id, w.redemption(id, guess)); guess != "" {
@@ -202,13 +196,13 @@ func TestQueriesAreLimited(t *testing.T) {
 func TestFullMeters(t *testing.T) {
 	w, f := failingWorld(t, few, strict)
 	good := refreshing(w.tokens("app").RefreshToken)
-	w.service.SetMeterKeys(1)
+	w.reopen(func(o *grants.Options) { o.SignIn.Meters = attempts.NewSet(start, 1) })
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }
 	for i := range 200 { // far more than eight shared counters admit
 		_ = w.present(address(i), "app", refreshing("x"))
 		_ = w.signIn(address(i), "alice", "x")
 	}
-	operations := f.count()
+	operations := f.Count()
 	for i := 200; i < 220; i++ {
 		_ = as[*oautherr.LimitedError](t, w.present(address(i), "app", good))
 		wantTooMany(t, w.signIn(address(i), "bob", password))
@@ -227,7 +221,7 @@ func TestProvenInFullMeters(t *testing.T) {
 	revoke := func(id string, from netip.Addr) error {
 		return w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials(id), Remote: from, Token: "x"})
 	}
-	w.service.SetMeterKeys(1)
+	w.reopen(func(o *grants.Options) { o.SignIn.Meters = attempts.NewSet(start, 1) })
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
 	check.OK(t, w.signIn(here, "bob", password))
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }

@@ -17,7 +17,7 @@ func TestOverloadedStore(t *testing.T) {
 
 	w, f := failingWorld(t)
 	req := refreshing(w.tokens("shop").RefreshToken)
-	f.operation, f.err = "Family", shed
+	f.Operation, f.Err = "Get grants", shed
 	_, err := w.token("shop", req)
 	failed := as[*grants.Error](t, err)
 	check.Equal(t, "RetryAfter", failed.RetryAfter, shed.RetryAfter)

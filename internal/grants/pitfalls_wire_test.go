@@ -16,6 +16,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/golang-jwt/jwt/v5"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -209,7 +210,7 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		code := w.code("shop")
 		tokens := w.mustToken("shop", w.redemption("shop", code))
 		next := w.mustToken("shop", refreshing(tokens.RefreshToken))
-		cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+		cookie, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 		check.OK(t, err)
 		file, err := os.ReadFile(w.file)
 		check.OK(t, err)

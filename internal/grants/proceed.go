@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
@@ -58,13 +59,13 @@ func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
 }
 
 // needsSignIn reports whether the user has to enter the password despite the session.
-func (in *Interaction) needsSignIn(session *Session, now time.Time) bool {
+func (in *Interaction) needsSignIn(session *accounts.Session, now time.Time) bool {
 	return in.SignIn || in.MaxAge != nil && (*in.MaxAge == 0 || now.Sub(session.CreatedAt) > *in.MaxAge)
 }
 
 // expects reports whether the client may have expected this user.
 func (in *Interaction) expects(username string) bool {
-	return in.Hint == "" || in.Hint == username || typed(in.Hint).canonical == username
+	return in.Hint == "" || in.Hint == username || string(accounts.Typed(in.Hint)) == username
 }
 
 // Proven reports whether only the client can receive or use the response. If the client has no
@@ -92,7 +93,7 @@ type Next struct {
 // Proceed decides the next step of an authorization request. session is the browser's session from
 // [Service.Session], or nil. Proceed issues a code if the user agreed to all requested scopes
 // before, or if the client is first-party. Errors: *[RedirectError], *[oautherr.LimitedError], *[Error].
-func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Next, error) {
+func (s *Service) Proceed(ctx context.Context, p *Prompt, session *accounts.Session) (Next, error) {
 	now := s.opts.Now()
 	switch {
 	case session == nil || p.needsSignIn(session, now):
@@ -130,7 +131,7 @@ func (p *Prompt) refused(code oautherr.Code, description string) error {
 
 // codeWithoutPage issues a code without a consent page. It counts against the limit like a code
 // with a page.
-func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Session) (string, error) {
+func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *accounts.Session) (string, error) {
 	if err := s.countConsent(session.Key, ""); err != nil {
 		return "", err
 	}
@@ -144,15 +145,15 @@ func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Sessi
 	code := SealCode(s.opts.Deriver, random[:])
 	record := s.newCode(p, session, &agreement, now)
 	record.Digest, record.ExpiresAt = secret.DigestOf(code), now.Add(s.opts.CodeLifetime)
-	if err := s.store.CreateCode(ctx, record); err != nil {
+	if err := s.store.CreateGrant(ctx, record); err != nil {
 		return "", storeFailed("create authorization code", err)
 	}
 	return code, nil
 }
 
 // newCode returns the record of a code, without Digest and ExpiresAt.
-func (s *Service) newCode(p *Prompt, session *Session, a *Agreement, now time.Time) Code {
-	record := Code{
+func (s *Service) newCode(p *Prompt, session *accounts.Session, a *Agreement, now time.Time) Grant {
+	record := Grant{
 		Authorization: Authorization{
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
 			Family: a.newFamily(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -39,7 +40,7 @@ const (
 )
 
 // next returns the next step of a request, or the code of its error.
-func (w *world) next(session *grants.Session, id string, edits ...request) string {
+func (w *world) next(session *accounts.Session, id string, edits ...request) string {
 	w.tb.Helper()
 	next, err := w.service.Proceed(w.tb.Context(), w.prompted(id, edits...), session)
 	var failed *grants.RedirectError
@@ -57,13 +58,13 @@ func (w *world) next(session *grants.Session, id string, edits ...request) strin
 	return consentPage
 }
 
-func (w *world) wantNext(want string, session *grants.Session, id string, edits ...request) {
+func (w *world) wantNext(want string, session *accounts.Session, id string, edits ...request) {
 	w.tb.Helper()
 	check.Equal(w.tb, "next of "+id, w.next(session, id, edits...), want)
 }
 
 // allow accepts the consent page of a request.
-func (w *world) allow(session grants.Session, id string, edits ...request) {
+func (w *world) allow(session accounts.Session, id string, edits ...request) {
 	w.tb.Helper()
 	_, err := w.approve(w.prompted(id, edits...), session)
 	check.OK(w.tb, err)

@@ -1,45 +1,34 @@
 package grants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )
 
-// presented is a refresh token from a request, with its family's record.
-type presented struct {
-	text   string
-	token  refreshToken
-	family Family
+// find reads the code, or the family of a refresh token. Errors: [store.ErrNotFound].
+func (s *Service) find(ctx context.Context, t refreshToken) (*Grant, error) {
+	g, err := s.store.Grant(ctx, t.digest())
+	if errors.Is(err, store.ErrNotFound) {
+		err = cmp.Or(s.hasData(ctx), err)
+	}
+	return &g, err
 }
 
-// find returns a refresh token with its family. It returns ErrNotFound if this server did not issue
-// the token, or the family has expired.
-func (s *Service) find(ctx context.Context, text string) (*presented, error) {
-	token, ok := s.unseal(text)
+// findToken is find for the text of a refresh token. It returns [store.ErrNotFound] if this server did
+// not issue the token.
+func (s *Service) findToken(ctx context.Context, text string) (t refreshToken, g *Grant, err error) {
+	t, ok := s.unseal(text)
 	if !ok {
-		return nil, ErrNotFound
+		return t, nil, store.ErrNotFound
 	}
-	family, err := s.store.Family(ctx, token.digest())
-	if errors.Is(err, ErrNotFound) {
-		err = s.reallyNotFound(ctx)
-	}
-	return &presented{text: text, token: token, family: family}, err
-}
-
-// reallyNotFound returns ErrNotFound, unless the store has lost its data. A client discards a
-// refused token, but the token would work again after a restore. It asks the store again after the
-// missing record, because an earlier answer may date from before the loss.
-func (s *Service) reallyNotFound(ctx context.Context) error {
-	// ErrMarkLost means that the data still exist, but the directory is out of date.
-	if err := s.opts.Clients.Renew(ctx, 0); err != nil && !errors.Is(err, store.ErrMarkLost) {
-		return err
-	}
-	return ErrNotFound
+	g, err = s.find(ctx, t)
+	return t, g, err
 }
 
 // standing is the state of one generation of a family.
@@ -55,55 +44,17 @@ const (
 // standing returns the standing of a token of that generation. The grace period starts by the clock
 // of the instance that issued the newest token, and ends by this instance's clock. If the newest
 // token is from the future, its time is trusted up to skew.
-func (f *Family) standing(generation uint32, now time.Time, grace time.Duration) standing {
-	age := now.Sub(f.IssuedAt)
+func (g *Grant) standing(generation uint32, now time.Time, grace time.Duration) standing {
+	age := now.Sub(g.IssuedAt)
 	switch {
-	case generation > f.Generation:
+	case generation > g.Generation:
 		return ahead
-	case generation == f.Generation:
+	case generation == g.Generation:
 		return newest
-	case generation+1 == f.Generation && grace > 0 && -skew < age && age < grace:
+	case generation+1 == g.Generation && grace > 0 && -skew < age && age < grace:
 		return repeatable
 	}
 	return replayed
-}
-
-func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) error {
-	if req.RefreshToken == "" {
-		return fail(oautherr.InvalidRequest, "The parameter refresh_token is missing.")
-	}
-	p, err := s.find(ctx, req.RefreshToken)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return errUnknownToken()
-	case err != nil:
-		return storeFailed("read refresh token", err)
-	case p.family.ClientID != x.client.ID:
-		return fail(oautherr.InvalidGrant, "The refresh token was issued to another client.")
-	}
-	x.refresh = p
-	if err := s.judge(ctx, x); err != nil {
-		return err
-	}
-	if err := checkClient(x.client, "refresh token", p.family.ClientStamp); err != nil {
-		return err
-	}
-	if err := s.checkFamily(ctx, "refresh token", p.family.Family); err != nil {
-		return err
-	}
-	if err := s.checkUser(ctx, &p.family.Authorization); err != nil {
-		return err
-	}
-	scopes, bad := refreshScope(x.client, p.family.Scopes, req.Scope)
-	if bad != nil {
-		return bad
-	}
-	x.auth, x.scopes = p.family.Authorization, scopes
-	return nil
-}
-
-func errUnknownToken() *Error {
-	return fail(oautherr.InvalidGrant, "The refresh token is not known, or has expired.")
 }
 
 // judge returns nil if the presented refresh token may be used, or if its response may be repeated
@@ -111,40 +62,34 @@ func errUnknownToken() *Error {
 // with the first use of the successor, it returns the state that it read, and the family still has
 // one newest token.
 func (s *Service) judge(ctx context.Context, x *issuance) error {
-	p := x.refresh
-	alive := x.now.Before(s.end(&p.family))
-	switch p.family.standing(p.token.generation, x.now, s.opts.RefreshGrace) {
+	alive := x.now.Before(s.end(x.found))
+	switch x.found.standing(x.sent.generation, x.now, s.opts.RefreshGrace) {
 	case newest:
 		if alive {
 			return nil
 		}
-		return errUnknownToken()
+		return x.unknown()
 	case repeatable:
 		if alive {
 			x.repeated = true
 			return nil
 		}
 	case ahead:
-		return errUnknownToken()
+		return x.unknown()
 	case replayed:
 	}
-	return s.replayed(ctx, p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
+	return s.replayed(ctx, x.auth, x.found.ExpiresAt.Sub(x.found.IssuedAt))
 }
 
 // claimedMeanwhile handles a code or refresh token that another request has claimed since look. It
 // returns nil if the response of that request may be repeated.
 func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
-	if x.refresh == nil {
+	if x.grant == clientcfg.AuthorizationCode {
 		return s.replayed(ctx, x.auth, 0)
 	}
-	p, err := s.find(ctx, x.refresh.text)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return errUnknownToken()
-	case err != nil:
-		return storeFailed("read refresh token", err)
+	if err := s.lookGrant(ctx, x); err != nil {
+		return err
 	}
-	x.refresh = p
 	if err := s.judge(ctx, x); err != nil {
 		return err
 	}
@@ -152,31 +97,30 @@ func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 		return storeFailed("issue tokens", ErrClaimed) // the record that was read does not show the other claim yet
 	}
 	s.prepareNext(x)
-	return s.checkFamily(ctx, "refresh token", x.auth.Family)
+	return s.checkFamily(ctx, x)
 }
 
 // prepareNext sets the refresh token to issue. It sets none if the sign-in is too old for another
 // one.
 func (s *Service) prepareNext(x *issuance) {
 	if x.repeated {
-		x.token = s.seal(x.refresh.token.next())
+		x.next, x.token = nil, s.seal(x.sent.next())
 		return
 	}
-	token := refreshToken{secret: x.begins}
+	var next Grant
+	token := x.sent
 	switch {
-	case x.refresh != nil:
-		token = x.refresh.token
-	case x.code == nil:
+	case x.next != nil && x.found != nil: // a redeemed code
+		next = *x.next
+	case x.found != nil:
+		next = *x.found
+	default:
 		token.secret = secret.New()
+		next = Grant{Authorization: x.auth, Digest: token.digest()}
 	}
 	token = token.next()
-	next := Family{
-		Authorization: x.auth, Digest: token.digest(), Generation: token.generation,
-		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime), ClientStamp: x.client.Stamp,
-	}
-	if x.refresh != nil {
-		next.stored = x.refresh.family.stored
-	}
+	next.Generation, next.IssuedAt, next.ClientStamp = token.generation, x.now, x.client.Stamp
+	next.ExpiresAt = x.now.Add(s.opts.RefreshTokenLifetime)
 	next.ExpiresAt = s.end(&next)
 	if x.now.Before(next.ExpiresAt) {
 		x.next, x.token = &next, s.seal(token)
@@ -185,9 +129,9 @@ func (s *Service) prepareNext(x *issuance) {
 
 // end returns when the family's newest refresh token expires: at its stored expiry, or earlier at
 // the maximum age, which may have been configured since.
-func (s *Service) end(f *Family) time.Time {
-	if limit := f.AuthTime.Add(s.opts.RefreshMaxAge); limit.Before(f.ExpiresAt) {
+func (s *Service) end(g *Grant) time.Time {
+	if limit := g.AuthTime.Add(s.opts.RefreshMaxAge); limit.Before(g.ExpiresAt) {
 		return limit
 	}
-	return f.ExpiresAt
+	return g.ExpiresAt
 }

@@ -103,10 +103,10 @@ func TestRepetitionWritesNothing(t *testing.T) {
 	first := w.tokens("shop")
 	w.refresh(first.RefreshToken)
 	var operations []string
-	f.begun = func(operation string) { operations = append(operations, operation) }
+	f.Begun = func(operation string) { operations = append(operations, operation) }
 	w.refresh(first.RefreshToken)
 	slices.Sort(operations)
-	check.Equal(t, "operations", operations, []string{"Family", "Revoked", "User"})
+	check.Equal(t, "operations", operations, []string{"Get grants", "Get revocations", "Get users"})
 }
 
 func TestRepetitionIsLimited(t *testing.T) {
@@ -126,23 +126,22 @@ func TestRefreshedMeanwhile(t *testing.T) {
 		w, f := failingWorld(t, graceful)
 		first := w.tokens("shop")
 		var meanwhile grants.TokenResponse
-		f.looked = func() { f.looked = nil; meanwhile = w.refresh(first.RefreshToken) }
+		f.Meanwhile("Get grants", func() { meanwhile = w.refresh(first.RefreshToken) })
 		check.Equal(t, "successor", w.refresh(first.RefreshToken).RefreshToken, meanwhile.RefreshToken)
 	})
 	t.Run("and its successor too", func(t *testing.T) {
 		w, f := failingWorld(t, graceful)
 		first := w.tokens("shop")
-		f.looked = func() { f.looked = nil; w.refresh(w.refresh(first.RefreshToken).RefreshToken) }
+		f.Meanwhile("Get grants", func() { w.refresh(w.refresh(first.RefreshToken).RefreshToken) })
 		w.wantReplay(first.RefreshToken)
 	})
 	t.Run("and the family was revoked", func(t *testing.T) {
 		w, f := failingWorld(t, graceful)
 		first := w.tokens("shop")
-		f.looked = func() {
-			f.looked = nil
+		f.Meanwhile("Get grants", func() {
 			second := w.refresh(first.RefreshToken)
 			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: second.RefreshToken}))
-		}
+		})
 		_, err := w.token("shop", refreshing(first.RefreshToken))
 		wantCode(t, oautherr.InvalidGrant, err)
 	})
@@ -202,14 +201,18 @@ func TestRefreshWithoutTheData(t *testing.T) {
 	token := w.tokens("shop").RefreshToken
 	empty, clients := testworld.OpenStore(t, filepath.Join(t.TempDir(), "empty.db")), stopped{w.clients, nil, errDown}
 	lost := *w
-	lost.reopen(func(o *grants.Options) { o.Store, o.Clients = empty, clients })
+	lost.reopen(func(o *grants.Options) {
+		o.Store, o.Users, o.Clients = grants.NewRepository(empty), empty.Users, clients
+	})
 	_, err := lost.token("shop", refreshing(token))
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	clients.err = nil
 	lost.reopen(func(o *grants.Options) { o.Clients = clients })
 	_, err = lost.token("shop", refreshing(token))
 	wantCode(t, oautherr.InvalidGrant, err)
-	w.reopen(func(o *grants.Options) { o.Store, o.Clients = w.store, w.clients })
+	w.reopen(func(o *grants.Options) {
+		o.Store, o.Users, o.Clients = grants.NewRepository(w.store), w.store.Users, w.clients
+	})
 	_, err = w.token("shop", refreshing(token))
 	check.OK(t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/secret"
 )
 
@@ -50,7 +51,7 @@ const (
 // SealCode returns the authorization code for 20 random bytes. A [Service] refuses codes sealed
 // with a different Deriver. SealCode is exported for programs that write codes to a store
 // themselves, such as benchmarks.
-func SealCode(d Deriver, random []byte) string {
+func SealCode(d accounts.Deriver, random []byte) string {
 	mac, _ := encoding.DecodeString(d.Derive(codeMAC, string(random))) // Derive returns base64url
 	return encoding.EncodeToString(append(random[:codeRandom:codeRandom], mac[:secretLength-codeRandom]...))
 }

@@ -51,7 +51,7 @@ func TestForgedTokens(t *testing.T) {
 			w, f := failingWorld(t)
 			forged := forgeries(w.tokens("shop").RefreshToken)[name]
 			code := w.redemption("shop", forged)
-			f.begun = func(operation string) { t.Errorf("%s was called", operation) }
+			f.Begun = func(operation string) { t.Errorf("%s was called", operation) }
 			for _, req := range []grants.TokenRequest{refreshing(forged), code} {
 				_, err := w.token("shop", req)
 				wantCode(t, oautherr.InvalidGrant, err)
@@ -151,7 +151,7 @@ func FuzzRefreshToken(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var operations []string
-		store.begun = func(operation string) { operations = append(operations, operation) }
+		store.Begun = func(operation string) { operations = append(operations, operation) }
 		shown, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: text})
 		if text == "" {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -153,7 +154,7 @@ func TestNamesakes(t *testing.T) {
 		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
 		"user replaced": func(w *world) {
 			check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil))
-			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now(), Stamp: secret.NewStamp()}, clientcfg.Event{}))
+			check.OK(t, w.store.CreateUser(t.Context(), accounts.User{Name: "alice", CreatedAt: w.clock.Now(), Stamp: secret.NewStamp()}, clientcfg.Event{}))
 		},
 		"client replaced": func(w *world) { w.replaceClient("shop") },
 	} {
@@ -181,7 +182,7 @@ func TestDeletedClient(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}}
+	good := w.opts
 	_, err := grants.New(good)
 	check.OK(t, err)
 	for name, edit := range map[string]func(*grants.Options){

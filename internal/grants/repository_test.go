@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
@@ -28,21 +27,22 @@ func authorizationOf(user string) grants.Authorization {
 	}
 }
 
-func storedCode(t *testing.T, r *testworld.Store, name string) grants.Code {
+func storedCode(t *testing.T, r *testworld.Store, name string) grants.Grant {
 	t.Helper()
-	check.OK(t, r.CreateCode(t.Context(), grants.Code{
+	check.OK(t, r.CreateGrant(t.Context(), grants.Grant{
 		Authorization: authorizationOf("alice"), Digest: secret.DigestOf(name), RedirectURI: callback + "?a=1&b=<2>", Challenge: s256(verifier),
 		IssuedAt: start, ExpiresAt: start.Add(time.Minute), ClientStamp: secret.NewStamp(),
 	}))
-	c, err := r.Code(t.Context(), secret.DigestOf(name))
+	c, err := r.Grant(t.Context(), secret.DigestOf(name))
 	check.OK(t, err)
 	return c
 }
 
-func familyOf(c *grants.Code) grants.Family {
-	return grants.Family{
-		Authorization: c.Authorization, Digest: c.Digest, Generation: 1, IssuedAt: start, ExpiresAt: start.Add(time.Hour), ClientStamp: c.ClientStamp,
-	}
+// firstOf returns the family that a code becomes.
+func firstOf(code *grants.Grant) grants.Grant {
+	first := code.Redeemed()
+	first.Generation, first.ExpiresAt = 1, start.Add(time.Hour)
+	return first
 }
 
 func TestCodeBecomesFamily(t *testing.T) {
@@ -50,95 +50,88 @@ func TestCodeBecomesFamily(t *testing.T) {
 	code := storedCode(t, r, "code")
 	check.Equal(t, "redirect URI", code.RedirectURI, callback+"?a=1&b=<2>")
 	check.Equal(t, "scope", code.Scopes[1], `"odd" \ ü`)
-	check.ErrorIs(t, r.CreateCode(ctx, code), grants.ErrExists)
-	_, err := r.Family(ctx, code.Digest)
-	check.ErrorIs(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, r.CreateGrant(ctx, code), store.ErrConflict)
 
-	first := familyOf(&code)
-	check.OK(t, r.RedeemCode(ctx, code, &first))
-	check.ErrorIs(t, r.RedeemCode(ctx, code, &first), grants.ErrClaimed)
-	claimed, err := r.Code(ctx, code.Digest)
+	first := firstOf(&code)
+	check.OK(t, r.Claim(ctx, first))
+	for _, again := range []grants.Grant{first, code.Redeemed()} {
+		check.ErrorIs(t, r.Claim(ctx, again), grants.ErrClaimed)
+	}
+	family, err := r.Grant(ctx, code.Digest)
 	check.OK(t, err)
-	check.Equal(t, "claimed", claimed.Claimed, true)
-	check.ErrorIs(t, r.RedeemCode(ctx, claimed, nil), grants.ErrClaimed)
-	family, err := r.Family(ctx, code.Digest)
-	check.OK(t, err)
-	check.Equal(t, "whole family", fmt.Sprint(family.Authorization, family.Generation, family.IssuedAt, family.ExpiresAt, family.ClientStamp),
-		fmt.Sprint(first.Authorization, first.Generation, first.IssuedAt, first.ExpiresAt, first.ClientStamp))
+	describe := func(g *grants.Grant) string {
+		return fmt.Sprint(g.Authorization, g.Generation, g.IssuedAt, g.ExpiresAt, g.ClientStamp, g.Claimed, g.RedirectURI, g.Challenge)
+	}
+	check.Equal(t, "whole family", describe(&family), describe(&first))
 
 	next := family
 	next.Generation, next.ExpiresAt = 2, start.Add(time.Second) // earlier than the code's
-	check.OK(t, r.RotateFamily(ctx, next))
-	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
+	check.OK(t, r.Claim(ctx, next))
+	check.ErrorIs(t, r.Claim(ctx, next), grants.ErrClaimed)
 	n, err := r.Sweep(ctx, start.Add(30*time.Minute))
 	check.OK(t, err)
 	check.Equal(t, "removed while the record is needed", n, 0)
-	claimed, err = r.Code(ctx, code.Digest)
+	family, err = r.Grant(ctx, code.Digest)
 	check.OK(t, err)
-	check.Equal(t, "claimed after a rotation", claimed.Claimed, true)
+	check.Equal(t, "claimed after a rotation", family.Claimed, true)
+	check.Equal(t, "end of the newest refresh token", family.ExpiresAt, next.ExpiresAt)
 
 	deleted := storedCode(t, r, "deleted")
 	check.OK(t, r.Delete(ctx, store.Table{Name: "grants"}, nil, deleted.Digest.Key()))
-	check.ErrorIs(t, r.RedeemCode(ctx, deleted, nil), grants.ErrNotFound)
+	check.ErrorIs(t, r.Claim(ctx, deleted.Redeemed()), store.ErrNotFound)
 }
 
-// TestRotateAfterAnotherWrite: only another generation is a replay. Other writers may change the
-// table too, such as an operator in a database shell.
-func TestRotateAfterAnotherWrite(t *testing.T) {
+// TestClaimAfterAnotherWrite: only another claim is a replay. Other writers may change the table
+// too, such as an operator in a database shell.
+func TestClaimAfterAnotherWrite(t *testing.T) {
 	r, ctx, table := openRepository(t), t.Context(), store.Table{Name: "grants"}
 	code := storedCode(t, r, "code")
-	check.OK(t, r.CreateFamily(ctx, func() grants.Family { f := familyOf(&code); f.Digest = secret.DigestOf("family"); return f }()))
-	next, err := r.Family(ctx, secret.DigestOf("family"))
+	touch := func() {
+		check.OK(t, r.Get(ctx, table, func(rec store.Record) error {
+			_, err := r.Put(ctx, table, rec, rec.Seen())
+			return err
+		}, code.Digest.Key()))
+	}
+	touch()
+	check.OK(t, r.Claim(ctx, firstOf(&code)))
+	next, err := r.Grant(ctx, code.Digest)
 	check.OK(t, err)
-	check.OK(t, r.Get(ctx, table, func(rec store.Record) error {
-		_, err := r.Put(ctx, table, rec, rec.Seen())
-		return err
-	}, next.Digest.Key()))
+	touch()
 	next.Generation = 2
-	check.OK(t, r.RotateFamily(ctx, next))
-	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
+	check.OK(t, r.Claim(ctx, next))
+	check.ErrorIs(t, r.Claim(ctx, next), grants.ErrClaimed)
 	check.OK(t, r.Delete(ctx, table, nil, next.Digest.Key()))
-	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrNotFound)
+	check.ErrorIs(t, r.Claim(ctx, next), store.ErrNotFound)
 }
 
 // TestOneClaims has many goroutines claim one code, and then rotate its family, concurrently.
 func TestOneClaims(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
 	code := storedCode(t, r, "code")
-	first := familyOf(&code)
-	fight := func(what string, claim func() error) {
-		var won atomic.Int64
-		var all sync.WaitGroup
-		for range 50 {
-			all.Go(func() {
-				switch err := claim(); {
-				case err == nil:
-					won.Add(1)
-				case !errors.Is(err, grants.ErrClaimed):
-					t.Errorf("%s: %v", what, err)
-				}
-			})
+	fight := func(what string, next grants.Grant) {
+		won, failures := atOnce(50, func() error { return r.Claim(ctx, next) })
+		for _, err := range failures {
+			check.ErrorIs(t, err, grants.ErrClaimed)
 		}
-		all.Wait()
-		check.Equal(t, what+": winners", won.Load(), 1)
+		check.Equal(t, what+": winners", won, 1)
 	}
-	fight("redeem", func() error { return r.RedeemCode(ctx, code, &first) })
-	family, err := r.Family(ctx, code.Digest)
+	fight("redeem", firstOf(&code))
+	family, err := r.Grant(ctx, code.Digest)
 	check.OK(t, err)
 	family.Generation++
-	fight("rotate", func() error { return r.RotateFamily(ctx, family) })
+	fight("rotate", family)
 }
 
 func TestFamiliesOf(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
 	for i := range 2500 {
-		f := grants.Family{Authorization: authorizationOf([]string{"alice", "bob"}[i%2]), Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: start, ExpiresAt: start}
+		f := grants.Grant{Authorization: authorizationOf([]string{"alice", "bob"}[i%2]), Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: start, ExpiresAt: start}
 		f.Family = fmt.Sprint(i)
-		check.OK(t, r.CreateFamily(ctx, f))
+		check.OK(t, r.CreateGrant(ctx, f))
 	}
 	storedCode(t, r, "code of alice")
 	seen := map[string]bool{}
-	check.OK(t, r.FamiliesOf(ctx, "alice", func(some []grants.Family) error {
+	check.OK(t, r.FamiliesOf(ctx, "alice", func(some []grants.Grant) error {
 		for _, f := range some {
 			seen[f.Family] = true
 			check.Equal(t, "user", f.Username, "alice")
@@ -146,37 +139,7 @@ func TestFamiliesOf(t *testing.T) {
 		return r.Revoke(ctx, some[0].Family, start) // each may use the store
 	}))
 	check.Equal(t, "families", len(seen), 1250)
-	check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), errDown)
-}
-
-func TestSessionRecords(t *testing.T) {
-	r, ctx := openRepository(t), t.Context()
-	session := func(user string, n int) grants.Session {
-		return grants.Session{Key: fmt.Sprint(user, n), Username: user, CreatedAt: start.Add(time.Duration(n) * time.Minute), ExpiresAt: start.Add(time.Hour), UserStamp: secret.NewStamp()}
-	}
-	names := func(user string) (text string) {
-		list, err := r.SessionsOf(ctx, user)
-		check.OK(t, err)
-		for _, s := range list {
-			text += s.Key + " "
-		}
-		return text
-	}
-	for n := range 5 {
-		check.OK(t, errors.Join(r.CreateSession(ctx, session("bob", n), 3), r.CreateSession(ctx, session("bo", n), 3)))
-	}
-	check.Equal(t, "the newest three", names("bob"), "bob4 bob3 bob2 ")
-	check.ErrorIs(t, r.CreateSession(ctx, session("bob", 4), 1), grants.ErrExists)
-	check.OK(t, r.CreateSession(ctx, session("bob", -9), 1)) // the clock of another instance
-	check.Equal(t, "never the new one", names("bob"), "bob-9 ")
-	want := session("eve", 1)
-	check.OK(t, r.CreateSession(ctx, want, 1))
-	got, err := r.Session(ctx, want.Key)
-	check.OK(t, err)
-	check.Equal(t, "session", got, want)
-	check.OK(t, errors.Join(r.DeleteSession(ctx, want.Key), r.DeleteSession(ctx, want.Key)))
-	_, err = r.Session(ctx, want.Key)
-	check.ErrorIs(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Grant) error { return errDown }), errDown)
 }
 
 func TestAgreementRecords(t *testing.T) {
@@ -189,13 +152,13 @@ func TestAgreementRecords(t *testing.T) {
 	}
 	a := agreement("ada", "shop")
 	check.OK(t, errors.Join(r.PutAgreement(ctx, a), r.PutAgreement(ctx, agreement("ada", "an app")), r.PutAgreement(ctx, agreement("ad", "shop"))))
-	check.ErrorIs(t, r.PutAgreement(ctx, a), grants.ErrExists)
+	check.ErrorIs(t, r.PutAgreement(ctx, a), store.ErrConflict)
 	stored, err := r.Agreement(ctx, "ada", "shop")
 	check.OK(t, err)
 	older := stored
 	stored.Scopes = append(stored.Scopes, "write")
 	check.OK(t, r.PutAgreement(ctx, stored))
-	check.ErrorIs(t, r.PutAgreement(ctx, older), grants.ErrExists)
+	check.ErrorIs(t, r.PutAgreement(ctx, older), store.ErrConflict)
 	list, err := r.AgreementsOf(ctx, "ada")
 	check.OK(t, err)
 	check.Equal(t, "agreements", len(list), 2)
@@ -209,7 +172,7 @@ func TestAgreementRecords(t *testing.T) {
 	check.OK(t, err)
 	check.OK(t, errors.Join(r.DeleteAgreement(ctx, &older), r.DeleteAgreement(ctx, &older))) // in any state
 	_, err = r.Agreement(ctx, "ada", "shop")
-	check.ErrorIs(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, err, store.ErrNotFound)
 	check.OK(t, r.ForgetAgreements(ctx, "ada"))
 	list, err = r.AgreementsOf(ctx, "ada")
 	check.OK(t, err)
@@ -217,24 +180,6 @@ func TestAgreementRecords(t *testing.T) {
 	list, err = r.AgreementsOf(ctx, "ad")
 	check.OK(t, err)
 	check.Equal(t, "agreements of ad", len(list), 1)
-}
-
-func TestRevocationRecords(t *testing.T) {
-	r, ctx := openRepository(t), t.Context()
-	check.OK(t, errors.Join(r.Revoke(ctx, "a", start.Add(time.Hour)), r.Revoke(ctx, "a", start)))
-	for _, tt := range []struct {
-		names []string
-		want  bool
-	}{{nil, false}, {[]string{"b"}, false}, {[]string{"b", "a"}, true}, {[]string{"a", "a"}, true}} {
-		yes, err := r.Revoked(ctx, tt.names...)
-		check.OK(t, err)
-		check.Equal(t, fmt.Sprint(tt.names), yes, tt.want)
-	}
-	n, err := r.Sweep(ctx, start.Add(time.Minute))
-	check.OK(t, err)
-	check.Equal(t, "removed before the later time", n, 0)
-	check.OK(t, r.RecordOnce(ctx, "once", start))
-	check.ErrorIs(t, r.RecordOnce(ctx, "once", start), grants.ErrExists)
 }
 
 // TestUnreadableGrants: an unreadable grant is an error of its own call, and missing in lists.
@@ -250,9 +195,9 @@ func TestUnreadableGrants(t *testing.T) {
 		check.OK(t, r.Delete(ctx, store.Table{Name: "grants"}, nil, d.Key()))
 		_, err := r.Put(ctx, store.Table{Name: "grants"}, store.Record{Key: d.Key(), Owner: "alice", Value: []byte(value)}, store.Seen{})
 		check.OK(t, err)
-		_, err = r.Code(ctx, d)
+		_, err = r.Grant(ctx, d)
 		check.ErrorIs(t, err, store.ErrUnreadable)
-		check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), nil)
+		check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Grant) error { return errDown }), nil)
 	}
 	check.OK(t, r.Delete(ctx, store.Table{Name: "grants"}, nil, d.Key()))
 	_, err := r.Put(ctx, store.Table{Name: "grants"}, store.Record{Key: d.Key(), Owner: "al\u00efce", Value: []byte(
@@ -263,7 +208,7 @@ func TestUnreadableGrants(t *testing.T) {
 	_, err = r.Put(ctx, store.Table{Name: "grants"}, store.Record{Key: d.Key(), Value: []byte(
 		`{ "issued" : 1 , "scopes":[ "\u0061\n" , "b" ] , "client":"shop"}`)}, store.Seen{})
 	check.OK(t, err)
-	c, err := r.Code(context.WithoutCancel(ctx), d)
+	c, err := r.Grant(context.WithoutCancel(ctx), d)
 	check.OK(t, err)
 	check.Equal(t, "scopes", fmt.Sprintf("%q", c.Scopes), `["a\n" "b"]`)
 }
@@ -275,7 +220,7 @@ func TestEndSignIns(t *testing.T) {
 		storedCode(t, r, fmt.Sprint(i))
 	}
 	check.OK(t, errors.Join(
-		r.CreateSession(ctx, grants.Session{Key: "s", Username: "ada"}, 1), r.PutAgreement(ctx, grants.Agreement{Username: "ada", ClientID: "shop"}),
+		r.CreateSession(ctx, accounts.Session{Key: "s", Username: "ada"}, 1), r.PutAgreement(ctx, grants.Agreement{Username: "ada", ClientID: "shop"}),
 		r.Revoke(ctx, "a", start), r.EndSignIns(ctx)))
 	for _, table := range []string{"grants", "sessions", "agreements"} {
 		check.OK(t, r.List(ctx, store.Table{Name: table}, store.Query{}, func(store.Record) error { return errors.New(table + " has a record") }))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 )
 
@@ -65,8 +66,8 @@ type TokenRequest struct {
 }
 
 // place returns the origin of the client's request.
-func (r *TokenRequest) place(client *clientcfg.Client) place {
-	return place{r.Remote, r.Credentials.Page.foreign(client)}
+func (r *TokenRequest) place(client *clientcfg.Client) attempts.Place {
+	return attempts.Place{Addr: r.Remote, Page: r.Credentials.Page.foreign(client)}
 }
 
 // TokenResponse is a successful token response (RFC 6749 5.1).
@@ -117,13 +118,6 @@ func (e *RedirectError) Error() string { return "redirect to client: " + e.Err.E
 
 // Unwrap returns the OAuth error.
 func (e *RedirectError) Unwrap() error { return e.Err }
-
-// SignIn is a username and a password as typed, with the address that they came from.
-type SignIn struct {
-	Username string
-	Password string
-	Remote   netip.Addr
-}
 
 // Introspection is the state of a token (RFC 7662 2.2). The other fields are set only if Active.
 type Introspection struct {

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
-// skew is how far the clocks of two instances may differ. A revocation outlasts its tokens by skew,
-// so no token becomes valid again shortly before it expires.
-const skew = time.Minute
+// skew is how far the clocks of two instances may differ.
+const skew = accounts.ClockSkew
 
 // Names for stored revocations.
 func familyName(family string) string { return "family:" + family }
@@ -28,7 +29,7 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 	if err := s.revokeFamily(context.WithoutCancel(ctx), &auth, lifetime); err != nil {
 		return err
 	}
-	if s.replayLines.take(s.opts.Clock(), []ratelimit.Key{{ClientID: auth.Family}}) == 0 {
+	if s.replayLines.Take(s.opts.Clock(), ratelimit.Key{ClientID: auth.Family}) == 0 {
 		s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
 			"client_id", auth.ClientID, "family", auth.Family)
 	}
@@ -105,16 +106,16 @@ func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string)
 }
 
 func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string) error {
-	p, err := s.find(ctx, token)
+	_, g, err := s.findToken(ctx, token)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return nil
 	case err != nil:
 		return storeFailed("read refresh token", err)
-	case p.family.ClientID != clientID:
+	case g.ClientID != clientID:
 		return fail(oautherr.InvalidGrant, "The token was issued to another client.")
 	}
-	return s.revokeFamily(ctx, &p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
+	return s.revokeFamily(ctx, &g.Authorization, g.ExpiresAt.Sub(g.IssuedAt))
 }
 
 // looksSigned reports whether a token is an access token. Its shape is more reliable than a hint: a

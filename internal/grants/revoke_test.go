@@ -74,7 +74,7 @@ func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	first := w.tokens("shop")
 	w.service.SetRefreshTokenLifetime(time.Hour)
 	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
-	if f.revokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
-		t.Fatalf("revoked until %v only", f.revokedUntil)
+	if f.RevokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
+		t.Fatalf("revoked until %v only", f.RevokedUntil)
 	}
 }

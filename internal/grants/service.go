@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/limiter/recent"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -36,39 +36,16 @@ type Signer interface {
 	Published(token string) bool
 }
 
-// Deriver derives secrets with a key that all instances share. [keys.MAC] implements it.
-type Deriver interface {
-	// Derive returns 256 bits as 43 characters of base64url. They cannot be computed without the
-	// key.
-	Derive(purpose, secret string) string
-}
-
-// tokenIssuer makes tokens. [issuer.Issuer] implements it.
-type tokenIssuer interface {
-	// Issue makes the tokens, stores them with req.Store, and returns them only if that succeeded.
-	Issue(ctx context.Context, req issuer.Request) (access, refresh string, err error)
-}
-
-// Store is the storage that a [Service] needs.
-type Store interface {
-	Codes
-	Families
-	Agreements
-	Revocations
-	clientcfg.ClientReader
-	Users
-	KnownAddresses
-	Sessions
-}
-
-// Options configure a [Service]. Issuer, Clients, Store, Signer and Deriver are required. Any other
-// zero value means the default noted beside the field.
+// Options configure a [Service]. All fields up to Deriver are required. Any other zero
+// value means the default noted beside the field.
 type Options struct {
-	Issuer    string // aud of access tokens if the client has no audience of its own
-	Clients   Clients
-	Store     Store
-	Signer    Signer
-	Passwords *secret.Passwords // secret.NewPasswords(secret.PasswordOptions{})
+	Issuer  string // aud of access tokens if the client has no audience of its own
+	Clients Clients
+	Store   *Repository
+	Users   *accounts.Users
+	Stored  clientcfg.ClientReader // the clients in the store
+	Signer  Signer
+	Deriver accounts.Deriver // authenticates codes and refresh tokens
 
 	Now    func() time.Time // time.Now; for issue and expiry times
 	Logger *slog.Logger     // discards
@@ -79,8 +56,6 @@ type Options struct {
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
 	RefreshTokenLifetime time.Duration // 30 days, counted anew from each refresh
 	RefreshMaxAge        time.Duration // 90 days after sign-in, when every refresh token ends
-	SessionLifetime      time.Duration // 12h
-	SessionsPerUser      int           // 20; one more ends the oldest
 	// CodesPerSession is how many codes a session gets within CodeLifetime. The default is 120. A
 	// session may answer ten times as many consent pages, counting repeated answers.
 	CodesPerSession int64
@@ -88,9 +63,6 @@ type Options struct {
 	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
 	// the successor is unused. 0 means never.
 	RefreshGrace time.Duration
-	// Deriver authenticates codes and refresh tokens. It also hides the usernames and addresses
-	// that are stored after wrong passwords.
-	Deriver Deriver
 
 	// Counters and Policies make up the limiter. Without both, nothing is limited. Clock is the
 	// time of all counts and defaults to Now; see package clock.
@@ -114,25 +86,18 @@ type Options struct {
 
 	// ClientFailures limits failed client authentications. The defaults are 300 a minute from an
 	// address, and 60 of them with the same client_id.
-	ClientFailures FailureLimits
-	// SignInFailures limits wrong passwords. The defaults are 100 a minute from an address, and 20
-	// of them with the same username. Over the limit no password is hashed.
-	SignInFailures FailureLimits
+	ClientFailures attempts.Limits
 	// InvalidGrants limits invalid codes and refresh tokens. The defaults are 6000 a minute from an
 	// address, and 3000 of them with the same client_id. They are this high because all users of a
 	// web application may share one address and lose their tokens at once. Over the limit nothing
 	// is looked up.
-	InvalidGrants FailureLimits
+	InvalidGrants attempts.Limits
+	// SignIn has the passwords, sessions and limits of accounts. New sets the other fields from these
+	// options.
+	SignIn accounts.Options
 	// Introspections and Revocations limit the requests of one client to those endpoints. The
 	// defaults are 600 and 100 a second, over ten seconds.
 	Introspections, Revocations ratelimit.Limit
-	// SignIns limits correct passwords for one username from one address. The default is 120 a
-	// minute. Over the limit no password is hashed either.
-	SignIns ratelimit.Limit
-	// Guesses limits wrong passwords over a day. The defaults are 200 for one username from one
-	// address, and 100 in a row for one username. After that, one attempt every 30 seconds is
-	// allowed.
-	Guesses GuessLimits
 }
 
 func (o Options) withDefaults() Options {
@@ -140,23 +105,11 @@ func (o Options) withDefaults() Options {
 	o.AccessTokenLifetime = cmp.Or(o.AccessTokenLifetime, time.Hour)
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
 	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, 90*24*time.Hour)
-	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
-	o.SessionsPerUser = cmp.Or(o.SessionsPerUser, 20)
 	o.CodesPerSession = cmp.Or(o.CodesPerSession, 120)
-	defaultFailures(&o.ClientFailures, 300, 60)
-	defaultFailures(&o.SignInFailures, 100, 20)
-	defaultFailures(&o.InvalidGrants, 6000, 3000)
-	defaultQueries(&o.Introspections, 600)
-	defaultQueries(&o.Revocations, 100)
-	if o.SignIns == (ratelimit.Limit{}) {
-		o.SignIns = ratelimit.NewLimit("sign-ins", 120, time.Minute)
-	}
-	if o.Guesses == (GuessLimits{}) {
-		o.Guesses = NewGuessLimits(200, 100, 30*time.Second)
-	}
-	if o.Passwords == nil {
-		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
-	}
+	o.ClientFailures = cmp.Or(o.ClientFailures, attempts.NewLimits(300, 60, time.Minute))
+	o.InvalidGrants = cmp.Or(o.InvalidGrants, attempts.NewLimits(6000, 3000, time.Minute))
+	o.Introspections = cmp.Or(o.Introspections, QueryLimit(600))
+	o.Revocations = cmp.Or(o.Revocations, QueryLimit(100))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -175,68 +128,45 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func defaultFailures(l *FailureLimits, perAddress, perName int64) {
-	if l.PerAddress == (ratelimit.Limit{}) {
-		l.PerAddress = ratelimit.NewLimit("per-address", perAddress, time.Minute)
-	}
-	if l.PerName == (ratelimit.Limit{}) {
-		l.PerName = ratelimit.NewLimit("per-name", perName, time.Minute)
-	}
-}
-
-func defaultQueries(l *ratelimit.Limit, perSecond int64) {
-	if *l == (ratelimit.Limit{}) {
-		*l = QueryLimit(perSecond)
-	}
-}
-
 // QueryLimit returns a limit of perSecond requests a second, counted over ten seconds because
 // callers send bursts.
 func QueryLimit(perSecond int64) ratelimit.Limit {
 	return ratelimit.NewLimit("per-client", 10*perSecond, 10*time.Second)
 }
 
-func (o Options) validate() error {
-	var errs []error
-	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil || o.Deriver == nil {
-		errs = append(errs, errors.New("grants: issuer, clients, store, signer and deriver are needed"))
+func (o *Options) validate() error {
+	switch {
+	case o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Users == nil || o.Stored == nil || o.Signer == nil || o.Deriver == nil:
+		return errors.New("grants: issuer, clients, store, users, signer and deriver are needed")
+	case min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge) < time.Second:
+		return errors.New("grants: no lifetime may be shorter than a second")
+	case o.RefreshGrace < 0:
+		return errors.New("grants: a grace period for refresh tokens must not be negative")
+	case (o.Counters == nil) != (o.Policies == nil):
+		return errors.New("grants: counters and policies only work together")
 	}
-	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge, o.SessionLifetime) < time.Second {
-		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
-	}
-	if o.RefreshGrace < 0 {
-		errs = append(errs, errors.New("grants: a grace period for refresh tokens must not be negative"))
-	}
-	if o.SessionsPerUser < 1 {
-		errs = append(errs, errors.New("grants: a user needs at least one session"))
-	}
-	if (o.Counters == nil) != (o.Policies == nil) {
-		errs = append(errs, errors.New("grants: counters and policies only work together"))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Service implements the OAuth protocol without HTTP. It is safe for concurrent use.
 type Service struct {
-	opts   Options
-	store  Store
-	issuer tokenIssuer
+	opts     Options
+	store    *Repository
+	accounts *accounts.Service
+	issuer   *issuer.Issuer
 
-	clientFailures failures
-	signIns        signIns
-	guesses        *guesses
-
-	invalidGrants               *meter
-	introspections, revocations *meter
-	replayLines                 *meter // one log line a minute for each family
-	consents                    *meter // per session
+	clientFailures              attempts.Failures
+	invalidGrants               *attempts.Meter
+	introspections, revocations *attempts.Meter
+	replayLines                 *attempts.Meter // one log line a minute for each family
+	consents                    *attempts.Meter // per session
 
 	limiter *limiter.Limiter // nil: nothing is limited
 	last    *reuseTables
 	recent  *recentTokens
 }
 
-// New makes a Service. Its error joins all problems with the options.
+// New makes a Service. Its error says what is wrong with the options.
 func New(opts Options) (*Service, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -248,41 +178,26 @@ func New(opts Options) (*Service, error) {
 			Counters: opts.Counters, Policies: func() limiter.Policies { return opts.Policies() }, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
 		})
 	}
-	proven := recent.New(opts.Clock(), recent.DefaultSlots)
+	in := opts.SignIn
+	in.Users, in.Records, in.Deriver, in.Logger = opts.Users, opts.Store.Repository, opts.Deriver, opts.Logger
+	in.Now, in.Clock, in.Counters = opts.Now, opts.Clock, opts.Counters
+	if in.Meters == nil {
+		in.Meters = attempts.NewSet(opts.Clock(), attempts.DefaultKeys)
+	}
+	meters := in.Meters
+	s.clientFailures = meters.Failures("failed client authentications", opts.ClientFailures)
+	s.invalidGrants = meters.Meter("invalid codes and refresh tokens", opts.InvalidGrants.PerName, opts.InvalidGrants.PerAddress)
+	s.introspections = meters.Meter("introspections", opts.Introspections, opts.Introspections)
+	s.revocations = meters.Meter("revocations", opts.Revocations, opts.Revocations)
+	s.consents = meters.Meter("codes",
+		ratelimit.NewLimit("answers-per-session", min(answersPerCode*opts.CodesPerSession, ratelimit.MaxRequests), opts.CodeLifetime),
+		ratelimit.NewLimit("codes-per-session", opts.CodesPerSession, opts.CodeLifetime))
+	line := ratelimit.NewLimit("lines", 1, time.Minute)
+	line.Frames = ratelimit.MaxFrames // with one frame, the start of the next frame would already allow another line
+	s.replayLines = meters.Meter("log lines", line, line)
 	var err error
-	if s.clientFailures, err = newFailures(proven, opts.ClientFailures); err != nil {
-		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
-	}
-	if s.signIns, err = newSignIns(proven, opts.SignInFailures, opts.SignIns); err != nil {
-		return nil, fmt.Errorf("grants: limits of %w", err)
-	}
-	if s.guesses, err = newGuesses(&opts); err != nil {
-		return nil, fmt.Errorf("grants: limits of guesses: %w", err)
-	}
-	if err := s.addMeters(proven); err != nil {
+	if s.accounts, err = accounts.New(in); err != nil { // of all meters
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *Service) addMeters(proven *recent.Table) (err error) {
-	o := &s.opts
-	if s.invalidGrants, err = newMeter(proven, o.InvalidGrants.PerName, o.InvalidGrants.PerAddress); err != nil {
-		return fmt.Errorf("grants: limits of invalid codes and refresh tokens: %w", err)
-	}
-	if s.introspections, err = newMeter(proven, o.Introspections, o.Introspections); err != nil {
-		return fmt.Errorf("grants: limit of introspections: %w", err)
-	}
-	if s.revocations, err = newMeter(proven, o.Revocations, o.Revocations); err != nil {
-		return fmt.Errorf("grants: limit of revocations: %w", err)
-	}
-	codes := ratelimit.NewLimit("codes-per-session", o.CodesPerSession, o.CodeLifetime)
-	answers := ratelimit.NewLimit("answers-per-session", min(answersPerCode*o.CodesPerSession, ratelimit.MaxRequests), o.CodeLifetime)
-	if s.consents, err = newMeter(proven, answers, codes); err != nil {
-		return fmt.Errorf("grants: limit of codes: %w", err)
-	}
-	line := ratelimit.NewLimit("lines", 1, time.Minute)
-	line.Frames = ratelimit.MaxFrames // with one frame, the start of the next frame would already allow another line
-	s.replayLines, err = newMeter(proven, line, line)
-	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
@@ -26,7 +27,7 @@ type issued struct {
 
 func (w *world) issueAll() issued {
 	w.tb.Helper()
-	cookie, _, err := w.service.SignIn(w.tb.Context(), grants.SignIn{Username: "alice", Password: password})
+	cookie, _, err := w.service.SignIn(w.tb.Context(), accounts.SignIn{Username: "alice", Password: password})
 	check.OK(w.tb, err)
 	return issued{
 		TokenResponse: w.tokens("shop"), code: w.code("shop"), session: cookie,
@@ -59,12 +60,12 @@ func TestRevokedUser(t *testing.T) {
 	for _, i := range []issued{before, ahead} {
 		w.wantDead(i)
 		_, err := w.service.Session(t.Context(), i.session)
-		check.ErrorIs(t, err, grants.ErrNoSession)
+		check.ErrorIs(t, err, accounts.ErrNoSession)
 		w.wantActive(true, i.machine) // no user is involved
 	}
 
 	// A sign-in at the same moment counts as after the revocation, with everything issued under it.
-	cookie, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	cookie, session, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 	check.OK(t, err)
 	_, err = w.service.Session(t.Context(), cookie)
 	check.OK(t, err)
@@ -135,34 +136,18 @@ func TestInstanceBehind(t *testing.T) {
 	}
 }
 
-// slowSignIn is a store with users that change after they were read, during the password check.
-type slowSignIn struct {
-	grants.Store
-	meanwhile func()
-}
-
-func (s slowSignIn) User(ctx context.Context, name string) (grants.User, error) {
-	u, err := s.Store.User(ctx, name)
-	s.meanwhile()
-	return u, err
-}
-
 // TestRevokedDuringASignIn: if the user is revoked while the old password is checked, nobody is
 // signed in, however long the check takes.
 func TestRevokedDuringASignIn(t *testing.T) {
-	meanwhile := func() {}
-	w := newWorld(t, func(o *grants.Options) {
-		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
-	})
-	meanwhile = func() {
-		meanwhile = func() {}
+	w, f := failingWorld(t)
+	f.Meanwhile("Get users", func() {
 		w.revokeUser()
 		w.clock.Advance(12 * time.Second)
-	}
-	cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	})
+	cookie, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 	check.OK(t, err)
 	_, err = w.service.Session(t.Context(), cookie)
-	check.ErrorIs(t, err, grants.ErrNoSession)
+	check.ErrorIs(t, err, accounts.ErrNoSession)
 }
 
 // stopped are the clients of an instance that was paused and has yet to read the changes.
@@ -215,23 +200,23 @@ func (emptied) Renew(_ context.Context, atMost time.Duration) error {
 // TestStoreWithoutItsData: no token is refused because the store has lost its data, not even right
 // after the loss.
 func TestStoreWithoutItsData(t *testing.T) {
-	for _, operation := range []string{"Family", "User", "RotateFamily"} {
+	for _, operation := range []string{"Get grants", "Get users", "Put grants"} {
 		w, store := failingWorld(t)
 		issued := w.tokens("shop")
-		store.operation, store.err = operation, grants.ErrNotFound
+		store.Operation, store.Err = operation, datastore.ErrNotFound
 		_, err := w.token("shop", refreshing(issued.RefreshToken))
 		wantCode(t, oautherr.InvalidGrant, err)
-		if operation == "User" {
+		if operation == "Get users" {
 			w.wantActive(false, issued.AccessToken)
 		}
 		w.reopen(func(o *grants.Options) { o.Clients = emptied{w.clients} })
 		_, err = w.token("shop", refreshing(issued.RefreshToken))
 		wantCode(t, oautherr.TemporarilyUnavailable, err)
-		if operation == "User" {
+		if operation == "Get users" {
 			_, err = w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
 			wantCode(t, oautherr.TemporarilyUnavailable, err)
 		}
-		store.operation = ""
+		store.Operation = ""
 		w.mustToken("shop", refreshing(issued.RefreshToken))
 	}
 }
@@ -255,7 +240,7 @@ func TestMarkLost(t *testing.T) {
 	behind.wantActive(true, good)
 	behind.wantActive(false, invalid)
 	behind.wantActive(false, unknown)
-	store.operation, store.err = "Client", errDown
+	store.Operation, store.Err = "Client", errDown
 	_, err := behind.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good})
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
 }

@@ -27,25 +27,8 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 		}
 		return task.Do(), nil
 	}})
-	w = newWorld(t, append(edits, func(o *grants.Options) { o.Passwords, o.Shedder = passwords, gate })...)
+	w = newWorld(t, append(edits, func(o *grants.Options) { o.SignIn.Passwords, o.Shedder = passwords, gate })...)
 	return w, starved, shed, gate
-}
-
-// TestStarvedAttemptUsesUpNothing: if the password of a slowed-down attempt is not hashed, the one
-// attempt in 30 seconds remains for the next, on all instances.
-func TestStarvedAttemptUsesUpNothing(t *testing.T) {
-	w, starved, _, _ := starvedWorld(t, daily(1000, 10))
-	w.wrong("alice", 0, 10)
-	*starved = true
-	for i := range 3 {
-		err := w.signIn(number(100+i), "alice", password)
-		check.Equal(t, "for want of", as[*overload.ShedError](t, err).Short, overload.Processor)
-	}
-	*starved = false
-	w.reopen() // as another instance
-	w.wrong("alice", 200, 10)
-	check.ErrorIs(t, w.signIn(number(300), "alice", "wrong"), grants.ErrSignIn)
-	wantWait(t, w.signIn(number(301), "alice", "wrong"), rowOver)
 }
 
 // TestStarvedAttemptIsShed: attempts of a person and of a client are counted as shed, once each.
@@ -67,7 +50,7 @@ func TestLongLineShedsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, shed, _ := starvedWorld(t)
 		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
-		w.reopen(func(o *grants.Options) { o.Passwords = passwords })
+		w.reopen(func(o *grants.Options) { o.SignIn.Passwords = passwords })
 		defer takeOnlyTurn(t, passwords)()
 		busy := as[*secret.BusyError](t, w.signIn(here, "alice", password))
 		check.Equal(t, "starved", busy.Starved, false)

@@ -16,7 +16,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/server"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 )
 
 // stock is the library set up as its README says, for showing what a test of ours would find there.
@@ -54,7 +54,7 @@ func (s *stock) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error)
 	if c, ok := s.clients[id]; ok {
 		return c, nil
 	}
-	return nil, grants.ErrNotFound
+	return nil, store.ErrNotFound
 }
 
 func (s *stock) Create(_ context.Context, ti oauth2.TokenInfo) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
@@ -17,52 +18,52 @@ func eachStoreFailure(t *testing.T, cause error) {
 		operations []string
 		prepare    func(w *world) func() error
 	}{
-		"code": {[]string{"Code", "User", "RedeemCode"}, func(w *world) func() error {
+		"code": {[]string{"Get grants", "Get users", "Put grants"}, func(w *world) func() error {
 			req := w.redemption("shop", w.code("shop"))
 			return func() error { _, err := w.token("shop", req); return err }
 		}},
-		"refresh": {[]string{"Family", "Revoked", "User", "RotateFamily"}, func(w *world) func() error {
+		"refresh": {[]string{"Get grants", "Get revocations", "Get users", "Put grants"}, func(w *world) func() error {
 			req := refreshing(w.tokens("shop").RefreshToken)
 			return func() error { _, err := w.token("shop", req); return err }
 		}},
-		"password": {[]string{"User", "CreateFamily"}, func(w *world) func() error {
+		"password": {[]string{"Get users", "Put grants"}, func(w *world) func() error {
 			return func() error {
 				_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
 				return err
 			}
 		}},
-		"approve": {[]string{"CreateCode"}, func(w *world) func() error {
+		"approve": {[]string{"Put grants"}, func(w *world) func() error {
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 			check.OK(t, err)
 			return func() error { _, err := w.approve(prompt, w.session()); return err }
 		}},
-		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
+		"sign in": {[]string{"Get users", "Put sessions"}, func(w *world) func() error {
 			return func() error {
-				_, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
+				_, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "bob", Password: password})
 				return err
 			}
 		}},
-		"session": {[]string{"Session", "User"}, func(w *world) func() error {
-			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
+		"session": {[]string{"Get sessions", "Get users"}, func(w *world) func() error {
+			cookie, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "bob", Password: password})
 			check.OK(t, err)
 			return func() error { _, err := w.service.Session(t.Context(), cookie); return err }
 		}},
-		"sign out": {[]string{"DeleteSession"}, func(w *world) func() error {
+		"sign out": {[]string{"Delete sessions"}, func(w *world) func() error {
 			return func() error { return w.service.SignOut(t.Context(), "x") }
 		}},
-		"introspect access token": {[]string{"Revoked", "User"}, func(w *world) func() error {
+		"introspect access token": {[]string{"Get revocations", "Get users"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
-		"introspect refresh token": {[]string{"Family", "Revoked", "User"}, func(w *world) func() error {
+		"introspect refresh token": {[]string{"Get grants", "Get revocations", "Get users"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
-		"revoke access token": {[]string{"Revoke"}, func(w *world) func() error {
+		"revoke access token": {[]string{"PutAll revocations"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
-		"revoke refresh token": {[]string{"Family", "Revoke"}, func(w *world) func() error {
+		"revoke refresh token": {[]string{"Get grants", "PutAll revocations"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
@@ -72,7 +73,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 			t.Run(name+", "+operation, func(t *testing.T) {
 				w, f := failingWorld(t)
 				try := flow.prepare(w)
-				f.operation, f.err = operation, cause
+				f.Operation, f.Err = operation, cause
 				err := try()
 				wantCode(t, oautherr.TemporarilyUnavailable, err)
 				oauthErr := as[*grants.Error](t, err)
@@ -80,9 +81,9 @@ func eachStoreFailure(t *testing.T, cause error) {
 					t.Fatalf("the description %q shows the cause", oauthErr.Description)
 				}
 				check.ErrorSays(t, err, cause.Error()) // for the log
-				check.Equal(t, "f.hits", f.hits, 1)
+				check.Equal(t, "f.Hits", f.Hits, 1)
 
-				f.operation = ""
+				f.Operation = ""
 				if err := try(); err != nil {
 					t.Fatalf("the failed attempt burnt the grant: %v", err)
 				}
@@ -97,10 +98,10 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 	w, f := failingWorld(t)
 	first := w.tokens("shop")
 	w.mustToken("shop", refreshing(first.RefreshToken))
-	f.operation, f.err = "Revoke", unhashable{"down"}
+	f.Operation, f.Err = "PutAll revocations", unhashable{"down"}
 	_, err := w.token("shop", refreshing(first.RefreshToken))
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
-	f.operation = ""
+	f.Operation = ""
 	_, err = w.token("shop", refreshing(first.RefreshToken))
 	wantCode(t, oautherr.InvalidGrant, err)
 }
@@ -111,7 +112,7 @@ func TestReplayerHangsUp(t *testing.T) {
 	first := w.tokens("shop")
 	second := w.mustToken("shop", refreshing(first.RefreshToken))
 	ctx, cancel := context.WithCancel(t.Context())
-	f.looked = cancel
+	f.Meanwhile("Get grants", cancel)
 	req := refreshing(first.RefreshToken)
 	req.Credentials = w.credentials("shop")
 	_, err := w.service.Token(ctx, req)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Token answers a token request (RFC 6749 3.2), following the steps in the package documentation.
@@ -109,20 +112,20 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	if bad != nil {
 		return bad
 	}
-	name := typed(req.Username)
+	name := accounts.Typed(req.Username)
 	x.scopes = scopes
-	x.auth = Authorization{ClientID: x.client.ID, Username: name.key(), Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
+	x.auth = Authorization{ClientID: x.client.ID, Username: string(name), Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
 	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
-	user, err := s.checkPassword(ctx, name, req.Password, req.place(x.client))
+	user, err := s.accounts.CheckPassword(ctx, name, req.Password, req.place(x.client))
 	switch {
-	case errors.Is(err, ErrUsername):
+	case errors.Is(err, accounts.ErrUsername):
 		return fail(oautherr.InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
-	case errors.Is(err, ErrSignIn):
+	case errors.Is(err, accounts.ErrSignIn):
 		return fail(oautherr.InvalidGrant, "The username or the password is wrong.")
 	case err != nil:
-		return err
+		return s.notSignedIn(ctx, err)
 	}
 	x.auth.Username, x.auth.UserStamp = user.Name, user.Stamp
 	return nil
@@ -133,46 +136,120 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 		return fail(oautherr.InvalidRequest, "The parameter code is missing.")
 	}
 	if !s.isCode(req.Code) {
-		return errUnknownCode()
+		return x.unknown()
 	}
-	code, err := s.store.Code(ctx, secret.DigestOf(req.Code))
+	x.sent = refreshToken{secret: req.Code}
+	err := s.lookGrant(ctx, x)
+	if err == nil {
+		err = s.checkCode(ctx, x, &req)
+	}
+	if err != nil {
+		return err
+	}
+	next := x.found.Redeemed()
+	x.next = &next
+	return s.checkGrant(ctx, x, "")
+}
+
+func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) (err error) {
+	if req.RefreshToken == "" {
+		return fail(oautherr.InvalidRequest, "The parameter refresh_token is missing.")
+	}
+	sealed := false
+	if x.sent, sealed = s.unseal(req.RefreshToken); !sealed {
+		return x.unknown()
+	}
+	if err = s.lookGrant(ctx, x); err == nil {
+		err = s.judge(ctx, x)
+	}
+	if err != nil {
+		return err
+	}
+	return s.checkGrant(ctx, x, req.Scope)
+}
+
+// what names what the client presented.
+func (x *issuance) what() string {
+	if x.grant == clientcfg.AuthorizationCode {
+		return "authorization code"
+	}
+	return "refresh token"
+}
+
+func (x *issuance) unknown() error {
+	return fail(oautherr.InvalidGrant, "The "+x.what()+" is not known, or has expired.")
+}
+
+// lookGrant reads the code or the refresh token that the client has sent.
+func (s *Service) lookGrant(ctx context.Context, x *issuance) error {
+	g, err := s.find(ctx, x.sent)
 	switch {
-	case errors.Is(err, ErrNotFound):
-		return errUnknownCode()
+	case errors.Is(err, store.ErrNotFound):
+		return x.unknown()
 	case err != nil:
-		return storeFailed("read authorization code", err)
-	case code.ClientID != x.client.ID:
-		return fail(oautherr.InvalidGrant, "The authorization code was issued to another client.")
-	case code.Claimed:
-		return s.replayed(ctx, code.Authorization, 0)
-	case s.codeExpired(&code, x.now):
-		return errUnknownCode()
+		return storeFailed("read "+x.what(), err)
+	case g.ClientID != x.client.ID:
+		return fail(oautherr.InvalidGrant, "The "+x.what()+" was issued to another client.")
 	}
-	if err := checkClient(x.client, "authorization code", code.ClientStamp); err != nil {
-		return err
-	}
-	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
-		return bad
-	}
-	if bad := checkVerifier(code.Challenge, req.CodeVerifier); bad != nil {
-		return bad
-	}
-	if err := s.checkFamily(ctx, "authorization code", code.Family); err != nil {
-		return err
-	}
-	if err := s.checkUser(ctx, &code.Authorization); err != nil {
-		return err
-	}
-	scopes, bad := refreshScope(x.client, code.Scopes, "")
-	if bad != nil {
-		return bad
-	}
-	x.code, x.begins, x.auth, x.scopes = &code, req.Code, code.Authorization, scopes
+	x.found, x.auth = g, g.Authorization
 	return nil
 }
 
-func errUnknownCode() *Error {
-	return fail(oautherr.InvalidGrant, "The authorization code is not known, or has expired.")
+// checkCode checks what only a code has.
+func (s *Service) checkCode(ctx context.Context, x *issuance, req *TokenRequest) error {
+	switch {
+	case x.found.Claimed:
+		return s.replayed(ctx, x.auth, 0)
+	case s.codeExpired(x.found, x.now):
+		return x.unknown()
+	}
+	if bad := checkTokenRedirect(x.client, x.found.RedirectURI, req.RedirectURI); bad != nil {
+		return bad
+	}
+	if bad := checkVerifier(x.found.Challenge, req.CodeVerifier); bad != nil {
+		return bad
+	}
+	return nil
+}
+
+// checkGrant checks what codes and refresh tokens have in common, and sets the scope of the access
+// token.
+func (s *Service) checkGrant(ctx context.Context, x *issuance, scope string) error {
+	if err := x.checkClient(); err != nil {
+		return err
+	}
+	if err := s.checkFamily(ctx, x); err != nil {
+		return err
+	}
+	if err := s.checkUser(ctx, &x.auth); err != nil {
+		return err
+	}
+	scopes, bad := refreshScope(x.client, x.auth.Scopes, scope)
+	if bad != nil {
+		return bad
+	}
+	x.scopes = scopes
+	return nil
+}
+
+// catchUp is how long an instance takes to read a client's change.
+const catchUp = 2 * time.Second
+
+// checkClient refuses a grant that belongs to a different client with the same client_id, or dates
+// from before the client's last revocation. If the stamp is newer than this instance's client,
+// another instance already knew of a revocation that this one has yet to read. Tokens issued now
+// would count as issued before it, so checkClient asks the client to retry.
+func (x *issuance) checkClient() error {
+	switch {
+	case !x.client.Stamp.Accepts(x.found.ClientStamp):
+		return x.unknown()
+	case x.client.Stamp.Behind(x.found.ClientStamp):
+		return &Error{
+			Code: oautherr.TemporarilyUnavailable, RetryAfter: catchUp,
+			Description: "The client was changed a moment ago; retry after " + oautherr.Seconds(catchUp) + ".",
+		}
+	}
+	return nil
 }
 
 // checkTokenRedirect compares the redirect_uri of the token request with the one of the
@@ -193,25 +270,13 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 }
 
 // checkFamily refuses a grant if its family was revoked or its agreement was withdrawn.
-func (s *Service) checkFamily(ctx context.Context, what, family string) error {
-	revoked, err := s.store.Revoked(ctx, familyNames(family)...)
+func (s *Service) checkFamily(ctx context.Context, x *issuance) error {
+	revoked, err := s.store.Revoked(ctx, familyNames(x.auth.Family)...)
 	switch {
 	case err != nil:
 		return storeFailed("read revocations", err)
 	case revoked:
-		return fail(oautherr.InvalidGrant, "The "+what+" was revoked.")
-	}
-	return nil
-}
-
-// checkUser refuses a grant if its user no longer exists or was revoked.
-func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
-	ok, err := s.signedIn(ctx, a.Username, a.UserStamp)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return fail(oautherr.InvalidGrant, "The user does not exist any more, or has to sign in again.")
+		return fail(oautherr.InvalidGrant, "The "+x.what()+" was revoked.")
 	}
 	return nil
 }

@@ -1,16 +1,11 @@
 package grants_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
-	"oauth-server/internal/secret"
 )
 
 // byPassword is a request of the password grant.
@@ -32,7 +27,7 @@ func (w *world) subject(token string) string {
 func TestOneNameHoweverTyped(t *testing.T) {
 	w, _ := limitedWorld(t)
 	for _, name := range []string{"Alice", "ALICE", "\uff21lice"} {
-		_, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: name, Password: password})
+		_, session, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: name, Password: password})
 		check.OK(t, err, name)
 		check.Equal(t, "user of the session", session.Username, "alice")
 
@@ -48,50 +43,5 @@ func TestOneNameHoweverTyped(t *testing.T) {
 	}
 	if limited := w.limited("shop", byPassword("Bob", password)); limited != nil {
 		t.Errorf("bob: %v", limited)
-	}
-}
-
-func TestWrongPasswordsOfOneNameShareALimit(t *testing.T) {
-	w := newWorld(t, strict)
-	for _, name := range []string{"Alice", "aLICE", "\uff21LICE"} {
-		check.ErrorIs(t, w.signIn(here, name, "x"), grants.ErrSignIn)
-	}
-	for _, name := range []string{"alice", "ALICE"} {
-		wantTooMany(t, w.signIn(here, name, password))
-	}
-	check.OK(t, w.signIn(here, "Bob", password))
-}
-
-// TestRefusedNames: a name that no user can have counts as a failure, gets its own error, and waits
-// for a hash like an unknown user. It does not reach the store.
-func TestRefusedNames(t *testing.T) {
-	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
-	w, f := failingWorld(t, strict, func(o *grants.Options) { o.Passwords = passwords })
-	operations := f.count()
-	for _, name := range []string{
-		"foo bar", "\u265a", "alice ", "\u202ealice", "ali\x00ce", "a\xff", strings.Repeat("a b", 50),
-	} {
-		clear(operations)
-		w.clock.Advance(2 * time.Minute)
-		err := w.signIn(here, name, password)
-		check.ErrorIs(t, err, grants.ErrSignIn)
-		check.ErrorIs(t, err, grants.ErrUsername)
-		_, err = w.token("shop", byPassword(name, password))
-		wantCode(t, oautherr.InvalidGrant, err)
-		check.ErrorSays(t, err, "No new user can have this username")
-		check.ErrorIs(t, w.signIn(here, name, password), grants.ErrUsername)
-		wantTooMany(t, w.signIn(here, name, password))
-		check.Equal(t, "reads of users for three attempts with "+name, operations["User"], 0)
-	}
-
-	giveBack := takeOnlyTurn(t, passwords)
-	defer giveBack()
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, name := range []string{"foo bar", "alice ", "nobody"} {
-		_, _, err := w.service.SignIn(gone, grants.SignIn{Username: name, Password: password, Remote: elsewhere})
-		if err == nil || errors.Is(err, grants.ErrSignIn) {
-			t.Errorf("%q was answered %v without a hash", name, err)
-		}
 	}
 }

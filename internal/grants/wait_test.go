@@ -148,23 +148,20 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 		t := w.tb
-		f := &failing{}
-		w.reopen(func(o *grants.Options) {
-			o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
-			f.Store = w.store
-			o.Store = f
+		f := w.fail(func(o *grants.Options) {
+			o.SignIn.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 		})
 		w.mustToken("shop", ofAlice())
 		w.mustToken("shop", ofAlice())
 		done := w.waiting("shop", ofAlice())
 		w.mustToken("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
 
-		f.operation, f.err = "User", errDown
+		f.Operation, f.Err = "Get users", errDown
 		if w.limited("shop", ofAlice()) == nil {
 			t.Fatal("got a place in a line that is full")
 		}
-		check.Equal(t, "look-ups of a user who would find no place", f.hits, 0)
-		f.operation = ""
+		check.Equal(t, "look-ups of a user who would find no place", f.Hits, 0)
+		f.Operation = ""
 		_ = w.service.Waiting() // takes the same lock as the request after its wait, so the request sees the change
 		check.OK(t, (<-done).err)
 	})

@@ -30,9 +30,8 @@ func (s *Service) issued(x *issuance) {
 // wasted reports whether an equal token still had more than half of its lifetime left.
 func (s *Service) wasted(x *issuance) bool {
 	half := s.opts.AccessTokenLifetime / 2
-	if x.refresh != nil {
-		f := &x.refresh.family
-		return sameSet(x.scopes, f.Scopes) && x.now.Sub(f.IssuedAt) < half
+	if x.grant == clientcfg.RefreshToken {
+		return sameSet(x.scopes, x.found.Scopes) && x.now.Sub(x.found.IssuedAt) < half
 	}
 	return s.recent.Renew(x.now, s.recent.hash(x), half)
 }

@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
@@ -78,7 +80,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	var err error
 	w.ring, err = keys.Open(tb.Context(), w.store, keys.Options{Issuer: issuer, Now: w.clock.Now})
 	check.OK(tb, err)
-	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}, Now: w.clock.Now}
+	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: grants.NewRepository(w.store), Users: w.store.Users, Stored: w.store, Signer: w.ring, Deriver: deriver{}, Now: w.clock.Now}
 	for _, edit := range edits {
 		edit(&opts)
 	}
@@ -96,6 +98,36 @@ func (w *world) reopen(edits ...func(*grants.Options)) {
 	var err error
 	w.service, err = grants.New(w.opts)
 	check.OK(w.tb, err)
+}
+
+// failing is a failing store, and a failing reader of clients.
+type failing struct {
+	testworld.Failing
+	clients clientcfg.ClientReader
+}
+
+func (f *failing) Client(ctx context.Context, id string) (clientcfg.Client, error) {
+	if f.Operation == "Client" {
+		return clientcfg.Client{}, f.Err
+	}
+	return f.clients.Client(ctx, id)
+}
+
+// fail puts a failing store below the service.
+func (w *world) fail(edits ...func(*grants.Options)) *failing {
+	w.tb.Helper()
+	f := &failing{testworld.Failing{Backend: w.store.Store}, w.store}
+	w.reopen(append(edits, func(o *grants.Options) {
+		o.Store, o.Users, o.Stored = grants.NewRepository(f), accounts.NewUsers(w.store.Follower, f), f
+	})...)
+	return f
+}
+
+// failingWorld is a world with a failing store.
+func failingWorld(tb testing.TB, edits ...func(*grants.Options)) (*world, *failing) {
+	tb.Helper()
+	w := newWorld(tb, edits...)
+	return w, w.fail()
 }
 
 var errDown = errors.New("store: down")
@@ -157,31 +189,31 @@ func (w *world) revokeClient(id string) {
 // revokeUser revokes alice, as registry.RevokeUser does.
 func (w *world) revokeUser() {
 	w.tb.Helper()
-	w.changeUser(func(u *grants.User) { u.Stamp = u.Stamp.Revoked() })
+	w.changeUser(func(u *accounts.User) { u.Stamp = u.Stamp.Revoked() })
 }
 
 // changeUser changes alice.
-func (w *world) changeUser(edit func(u *grants.User)) {
+func (w *world) changeUser(edit func(u *accounts.User)) {
 	w.tb.Helper()
-	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", func(u *grants.User) (clientcfg.Event, error) {
+	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", func(u *accounts.User) (clientcfg.Event, error) {
 		edit(u)
 		return clientcfg.Event{}, nil
 	}))
 }
 
 // session signs alice in.
-func (w *world) session() grants.Session {
+func (w *world) session() accounts.Session {
 	w.tb.Helper()
 	alice, err := w.store.User(w.tb.Context(), "alice")
 	check.OK(w.tb, err)
-	return grants.Session{
+	return accounts.Session{
 		UserStamp: alice.Stamp,
 		Key:       secret.DigestOf(secret.New()).Key(), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
 }
 
 // approve accepts a newly opened page as the user of the session.
-func (w *world) approve(p *grants.Prompt, session grants.Session) (code string, err error) {
+func (w *world) approve(p *grants.Prompt, session accounts.Session) (code string, err error) {
 	return w.service.Approve(w.tb.Context(), p, session, consentAt(w.clock.Now(), "the request"))
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 )
 
 // The paths of the page where users see and withdraw the consents they gave to clients.
@@ -79,7 +80,7 @@ func (s *Server) withdraw(c *call) error {
 		return s.showConsents(c, http.StatusForbidden, page)
 	}
 	switch err := s.o.Authorizations.Withdraw(c.ctx(), session.Username, c.clientID); {
-	case errors.Is(err, grants.ErrNotFound): // the user pressed twice
+	case errors.Is(err, store.ErrNotFound): // the user pressed twice
 	case err != nil:
 		return err
 	}

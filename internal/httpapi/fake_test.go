@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/store"
 )
 
 // fake is a domain with one client and two users, to test the calls and answers of the HTTP layer.
@@ -30,10 +32,10 @@ type fake struct {
 	panicking                                 bool
 
 	mu       sync.Mutex
-	sessions map[string]grants.Session
+	sessions map[string]accounts.Session
 	token    grants.TokenRequest // the last one seen
 	query    grants.TokenQuery
-	signIn   grants.SignIn
+	signIn   accounts.SignIn
 	approved []string // users with issued codes
 
 	next        grants.Next // the result of Proceed if a user is signed in
@@ -49,7 +51,7 @@ const (
 
 func newFake() *fake {
 	return &fake{
-		sessions: map[string]grants.Session{},
+		sessions: map[string]accounts.Session{},
 		client: clientcfg.Client{
 			ID: "shop", Name: "The Shop",
 			RedirectURIs: []string{appTarget, "com.example.app:/cb", "http://[::1]:7777/cb"},
@@ -103,7 +105,7 @@ func (f *fake) Authorize(_ context.Context, r grants.AuthorizeRequest) (*grants.
 	}, nil
 }
 
-func (f *fake) Proceed(_ context.Context, p *grants.Prompt, s *grants.Session) (grants.Next, error) {
+func (f *fake) Proceed(_ context.Context, p *grants.Prompt, s *accounts.Session) (grants.Next, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.proceeded = p.Interaction
@@ -133,7 +135,7 @@ func (f *fake) Withdraw(_ context.Context, username, clientID string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.allowed[username] == nil || clientID != f.client.ID {
-		return grants.ErrNotFound
+		return store.ErrNotFound
 	}
 	delete(f.allowed, username)
 	return f.failProceed
@@ -143,7 +145,7 @@ func (f *fake) FirstParty(clientID string) bool {
 	return clientID == f.client.ID && f.client.FirstParty
 }
 
-func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session, c grants.Consent) (string, error) {
+func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s accounts.Session, c grants.Consent) (string, error) {
 	if !c.Genuine() {
 		return "", errors.New("approved by a page that is not genuine")
 	}
@@ -156,30 +158,30 @@ func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session, c 
 	return "the-code", nil
 }
 
-func (f *fake) SignIn(_ context.Context, in grants.SignIn) (string, grants.Session, error) {
+func (f *fake) SignIn(_ context.Context, in accounts.SignIn) (string, accounts.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.signIn = in
 	if f.failSignIn != nil {
-		return "", grants.Session{}, f.failSignIn
+		return "", accounts.Session{}, f.failSignIn
 	}
 	if in.Password != "pass-"+in.Username {
-		return "", grants.Session{}, grants.ErrSignIn
+		return "", accounts.Session{}, accounts.ErrSignIn
 	}
-	s := grants.Session{Username: in.Username, ExpiresAt: time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)}
+	s := accounts.Session{Username: in.Username, ExpiresAt: time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)}
 	f.sessions["cookie-"+in.Username] = s
 	return "cookie-" + in.Username, s, nil
 }
 
-func (f *fake) Session(_ context.Context, cookie string) (grants.Session, error) {
+func (f *fake) Session(_ context.Context, cookie string) (accounts.Session, error) {
 	if f.failSession != nil {
-		return grants.Session{}, f.failSession
+		return accounts.Session{}, f.failSession
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.sessions[cookie]
 	if !ok {
-		return grants.Session{}, grants.ErrNoSession
+		return accounts.Session{}, accounts.ErrNoSession
 	}
 	return s, nil
 }
@@ -220,7 +222,7 @@ func (f *fake) JWKS() []byte { return []byte(`{"keys":[]}`) }
 func (f *fake) signedIn(username string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sessions["cookie-"+username] = grants.Session{Username: username}
+	f.sessions["cookie-"+username] = accounts.Session{Username: username}
 	return "oauth_session=cookie-" + username
 }
 

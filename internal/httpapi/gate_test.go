@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/overload"
 )
@@ -37,7 +37,7 @@ type gated struct {
 	within    bool // with the rank from the gate
 }
 
-func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, error) {
+func (g *gated) Session(ctx context.Context, cookie string) (accounts.Session, error) {
 	g.looked, g.within = true, g.gate.inside == 1 && overload.RankFrom(ctx) == 7
 	if g.panicking {
 		panic("boom")

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -59,8 +60,8 @@ func send(t *testing.T, address, origin, site string, form url.Values) int {
 func TestForeignPagesLockOutNobody(t *testing.T) {
 	few := func(o *grants.Options, _ *httpapi.Options) {
 		one := ratelimit.NewLimit("few", 3, time.Minute)
-		l := grants.FailureLimits{PerAddress: one, PerName: one}
-		o.ClientFailures, o.InvalidGrants, o.SignInFailures, o.Revocations = l, l, l, one
+		l := attempts.Limits{PerAddress: one, PerName: one}
+		o.ClientFailures, o.InvalidGrants, o.SignIn.Failures, o.Revocations = l, l, l, one
 	}
 	form := func(pairs ...string) url.Values {
 		v := url.Values{}

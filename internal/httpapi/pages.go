@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
@@ -72,7 +73,7 @@ type consentPage struct {
 	Alert         string
 	ScopeTexts    []scopeText
 	prompt        *grants.Prompt
-	session       grants.Session
+	session       accounts.Session
 	known         []string // scopes that the user allowed before
 }
 

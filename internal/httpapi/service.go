@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/overload"
 )
@@ -25,14 +26,14 @@ type Authorizations interface {
 	// Proceed returns the next step of a request: a page, or the code if no page is needed. The
 	// session is nil if the browser has none. If a page is needed but the client does not allow
 	// one, it returns a [*grants.RedirectError].
-	Proceed(ctx context.Context, p *grants.Prompt, s *grants.Session) (grants.Next, error)
+	Proceed(ctx context.Context, p *grants.Prompt, s *accounts.Session) (grants.Next, error)
 	// Approve records that the signed-in user agreed, and returns the code. [grants.ErrConsentPage]
 	// means that the user must be asked again. [grants.ErrConsentUsed] means that the page has
 	// already been used for a code.
-	Approve(ctx context.Context, p *grants.Prompt, s grants.Session, c grants.Consent) (code string, err error)
+	Approve(ctx context.Context, p *grants.Prompt, s accounts.Session, c grants.Consent) (code string, err error)
 	// Allowed returns the consents of a user.
 	Allowed(ctx context.Context, username string) ([]grants.Allowed, error)
-	// Withdraw removes a user's consent for a client. [grants.ErrNotFound]: the user has given
+	// Withdraw removes a user's consent for a client. [store.ErrNotFound]: the user has given
 	// none.
 	Withdraw(ctx context.Context, username, clientID string) error
 	// FirstParty reports whether the client exists and needs no consent of its users.
@@ -41,12 +42,12 @@ type Authorizations interface {
 
 // Sessions manages the sessions of signed-in users.
 type Sessions interface {
-	// SignIn checks a password and returns the value for the cookie. [grants.ErrSignIn] means a
+	// SignIn checks a password and returns the value for the cookie. [accounts.ErrSignIn] means a
 	// wrong name or password.
-	SignIn(ctx context.Context, in grants.SignIn) (cookieValue string, s grants.Session, err error)
-	// Session returns the session of a cookie. [grants.ErrNoSession] means that the user must sign
+	SignIn(ctx context.Context, in accounts.SignIn) (cookieValue string, s accounts.Session, err error)
+	// Session returns the session of a cookie. [accounts.ErrNoSession] means that the user must sign
 	// in.
-	Session(ctx context.Context, cookieValue string) (grants.Session, error)
+	Session(ctx context.Context, cookieValue string) (accounts.Session, error)
 	// SignOut ends the session. An unknown session is not an error.
 	SignOut(ctx context.Context, cookieValue string) error
 }

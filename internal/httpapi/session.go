@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"oauth-server/internal/grants"
+	"oauth-server/internal/accounts"
 )
 
 // errSignedOut means that the browser has no valid session.
@@ -13,14 +13,14 @@ var errSignedOut = errors.New("httpapi: no user is signed in")
 
 // session returns the session of the browser, or errSignedOut. It does not treat an internal error
 // as signed out. Otherwise people would type their passwords in vain during an outage.
-func (s *Server) session(c *call) (grants.Session, error) {
+func (s *Server) session(c *call) (accounts.Session, error) {
 	value := s.cookieValue(c)
 	if value == "" {
-		return grants.Session{}, errSignedOut
+		return accounts.Session{}, errSignedOut
 	}
 	session, err := s.o.Sessions.Session(c.ctx(), value)
-	if errors.Is(err, grants.ErrNoSession) {
-		return grants.Session{}, errSignedOut
+	if errors.Is(err, accounts.ErrNoSession) {
+		return accounts.Session{}, errSignedOut
 	}
 	return session, err
 }
@@ -35,7 +35,7 @@ func (s *Server) cookieValue(c *call) string {
 
 // setCookie sets the session cookie. With https, its name starts with __Host-, so neither another
 // host of the domain nor plain http can set it (draft-ietf-httpbis-rfc6265bis 4.1.3.2).
-func (s *Server) setCookie(c *call, value string, session grants.Session) {
+func (s *Server) setCookie(c *call, value string, session accounts.Session) {
 	http.SetCookie(c.Response(), s.newCookie(value, session.ExpiresAt, 0))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -93,11 +94,11 @@ func TestSignInTrouble(t *testing.T) {
 func TestSignInSaysWhatIsNoUserName(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
-	f.failSignIn = fmt.Errorf("%w: %w", grants.ErrSignIn, grants.ErrUsername)
+	f.failSignIn = fmt.Errorf("%w: %w", accounts.ErrSignIn, accounts.ErrUsername)
 	res := post(t, s, "/sign-in", "", url.Values{"username": {"Eve Adams"}, "password": {"x"}})
 	wantStatus(t, res, http.StatusForbidden)
 	holds(t, res.Body, "No new user can have this user name")
-	f.failSignIn = grants.ErrSignIn
+	f.failSignIn = accounts.ErrSignIn
 	res = post(t, s, "/sign-in", "", url.Values{"username": {"eve"}, "password": {"x"}})
 	holds(t, res.Body, "do not match")
 	lacks(t, res.Body, "No new user")

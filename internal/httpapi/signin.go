@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 )
@@ -32,7 +33,7 @@ func (s *Server) signIn(c *call) error {
 	if p.get("then") == thenConsents {
 		page.Then = thenConsents
 	}
-	value, session, err := s.o.Sessions.SignIn(c.ctx(), grants.SignIn{
+	value, session, err := s.o.Sessions.SignIn(c.ctx(), accounts.SignIn{
 		Username: username, Password: p.get("password"), Remote: c.remote,
 	})
 	if err != nil {
@@ -66,9 +67,9 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description
 		oautherr.SetRetryAfter(c.Response().Header(), failed.RetryAfter)
 		c.busy, c.shed = true, shedBy(cause)
-	case errors.Is(cause, grants.ErrUsername):
+	case errors.Is(cause, accounts.ErrUsername):
 		page.Alert = "The user name and the password do not match. No new user can have this user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."
-	case !errors.Is(cause, grants.ErrSignIn):
+	case !errors.Is(cause, accounts.ErrSignIn):
 		return cause
 	}
 	c.outcome = string(outcome)

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -77,9 +78,9 @@ func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 		return err
 	}
 	switch _, err := r.o.Store.User(ctx, c.ID); {
-	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
+	case err == nil || errors.Is(err, accounts.ErrUnreadableUser):
 		return fmt.Errorf("create client %q: %w", c.ID, ErrNameOfUser)
-	case !errors.Is(err, grants.ErrNotFound):
+	case !errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("create client %q: %w", c.ID, err)
 	}
 	return nil

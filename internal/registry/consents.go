@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 )
 
 // ErrNoConsent is returned if the user has no consent for the client.
@@ -22,7 +22,7 @@ type Consent struct {
 	ExpiresAt time.Time `json:"expires_at"` // when it ends unless it is used before
 }
 
-// Consents returns a user's valid consents, ordered by client. Errors: [grants.ErrNotFound].
+// Consents returns a user's valid consents, ordered by client. Errors: [store.ErrNotFound].
 func (r *Registry) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 }
 
 // WithdrawConsent ends a user's consent to a client and everything issued under it, on every
-// instance at once. Errors: [ErrNoConsent], [grants.ErrNotFound].
+// instance at once. Errors: [ErrNoConsent], [store.ErrNotFound].
 func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) error {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	}
 	a, err := r.grants.Agreement(ctx, u.Name, clientID)
 	switch {
-	case errors.Is(err, grants.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return ErrNoConsent
 	case err != nil:
 		return fmt.Errorf("user %q: %w", u.Name, err)

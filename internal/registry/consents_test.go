@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	datastore "oauth-server/internal/store"
 )
 
 func agree(t *testing.T, store *testworld.Store, username, clientID string) grants.Agreement {
@@ -61,11 +62,11 @@ func TestConsentsThatHold(t *testing.T) {
 	now = now.Add(time.Hour)
 	check.Equal(t, "expired", list("ada"), "ada")
 
-	for name, wanted := range map[string]error{"ada": ErrNoConsent, "nobody": grants.ErrNotFound} {
+	for name, wanted := range map[string]error{"ada": ErrNoConsent, "nobody": datastore.ErrNotFound} {
 		check.ErrorIs(t, r.WithdrawConsent(ctx, name, "withdrawn"), wanted)
 	}
 	_, _, err = r.Consents(ctx, "nobody")
-	check.ErrorIs(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, err, datastore.ErrNotFound)
 	events, err := store.Events(ctx, clientcfg.EventQuery{Target: "users/ada"})
 	check.OK(t, err)
 	check.Equal(t, "events", len(events), 1)
@@ -87,5 +88,5 @@ func TestWithdrawalOutlastsEveryLifetime(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "revoked", revoked, true)
 	_, err = store.Agreement(ctx, "ada", "shop")
-	check.Equal(t, "the agreement is gone", errors.Is(err, grants.ErrNotFound), true)
+	check.Equal(t, "the agreement is gone", errors.Is(err, datastore.ErrNotFound), true)
 }

@@ -15,7 +15,7 @@ const revokedAtOnce = 64
 
 // RevokeFamilies revokes the family with that ID, or all families of a user if id is empty: refresh
 // tokens and access tokens, at once on every instance. It returns how many it revoked. A user may
-// have 100,000 families, which take a minute. Errors: [ErrNoFamily], [grants.ErrNotFound],
+// have 100,000 families, which take a minute. Errors: [ErrNoFamily], [store.ErrNotFound],
 // *[PartlyError].
 func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
 	var revoked atomic.Int64

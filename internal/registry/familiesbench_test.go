@@ -27,7 +27,7 @@ func BenchmarkRevokeFamilies(b *testing.B) {
 		var wg sync.WaitGroup
 		for i := range number {
 			wg.Go(func() {
-				check.OK(b, store.CreateFamily(ctx, grants.Family{
+				check.OK(b, store.CreateGrant(ctx, grants.Grant{
 					Authorization: grants.Authorization{
 						ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp,
 					},

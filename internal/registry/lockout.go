@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 )
 
 // LockOutError is returned for a change that would lock operators out of making changes.
@@ -63,7 +63,7 @@ func (ch *change) end() {
 
 // mayEndOperator returns a *[LockOutError] if u is the operator's own user, unless that was
 // confirmed.
-func (r *Registry) mayEndOperator(u *grants.User) error {
+func (r *Registry) mayEndOperator(u *accounts.User) error {
 	if u.Operator == clientcfg.WriteAccess && r.o.By.Username == u.Name && r.o.Confirmed != u.Name {
 		return &LockOutError{u.Name, true}
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/store"
 )
 
@@ -54,7 +54,7 @@ func TestEventsTellTheTruth(t *testing.T) {
 			addUser(t, tt.store.Store, "ada")
 			ada, err := tt.store.User(ctx, "ada")
 			check.OK(t, err)
-			session := grants.Session{Key: "s", Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+			session := accounts.Session{Key: "s", Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 			check.OK(t, tt.store.CreateSession(ctx, session, 1))
 			r := New(Options{Store: &tt.store, Events: &tt.store, By: clientcfg.Actor{ClientID: "ops"}, Now: func() time.Time { return noon }})
 			_, err = r.EndSessions(ctx, "ada", "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -16,8 +17,17 @@ import (
 type Store interface {
 	clientcfg.Store
 	clientcfg.RegistrationStore
-	grants.UserStore
+	Users
 	store.Backend
+}
+
+// Users stores users. [accounts.Users] implements it.
+type Users interface {
+	User(ctx context.Context, name string) (accounts.User, error)
+	UsersAfter(ctx context.Context, after string, limit int) ([]accounts.StoredUser, error)
+	CreateUser(ctx context.Context, u accounts.User, e clientcfg.Event) error
+	ChangeUser(ctx context.Context, name string, edit accounts.UserEdit) error
+	DeleteUser(ctx context.Context, name string, judge accounts.UserEdit) error
 }
 
 // Hasher hashes passwords. [secret.Passwords] implements it.

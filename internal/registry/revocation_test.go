@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	datastore "oauth-server/internal/store"
 )
 
 // timed is a store with its own clock.
@@ -78,7 +79,7 @@ func TestSetPassword(t *testing.T) {
 	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.ReadAccess, noon); err != nil {
 		t.Fatal(err)
 	}
-	verify := func(password string) (grants.User, bool) {
+	verify := func(password string) (accounts.User, bool) {
 		t.Helper()
 		u, err := store.User(t.Context(), "ada")
 		check.OK(t, err)
@@ -94,7 +95,7 @@ func TestSetPassword(t *testing.T) {
 	if u, ok := verify(testPassword); !ok || u.Stamp.Count != 1 {
 		t.Errorf("a refused password changed %+v", u)
 	}
-	check.ErrorIs(t, SetPassword(t.Context(), store, "nobody", "another staple"), grants.ErrNotFound)
+	check.ErrorIs(t, SetPassword(t.Context(), store, "nobody", "another staple"), datastore.ErrNotFound)
 	check.OK(t, SetPassword(t.Context(), store, "ada", "another staple for ada"))
 	if u, ok := verify("another staple for ada"); !ok || u.Stamp.Count != 2 || u.Operator != clientcfg.ReadAccess {
 		t.Errorf("%+v, verified %v", u, ok)

@@ -34,7 +34,7 @@ type Family struct {
 	AuthTime  time.Time `json:"auth_time"`
 	Refreshed time.Time `json:"refreshed_at"` // when the newest refresh token was issued
 	ExpiresAt time.Time `json:"expires_at"`
-	record    grants.Family
+	record    grants.Grant
 }
 
 // MostFamilies is how many families of a user are listed. Any number can be revoked at once.
@@ -43,7 +43,7 @@ const MostFamilies = 1000
 // errEnough stops reading families.
 var errEnough = errors.New("no more are needed")
 
-// Sessions returns a user's valid sessions, newest first. Errors: [grants.ErrNotFound].
+// Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
 func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -89,7 +89,7 @@ func partly(ended int, err error) error {
 
 // EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
 // how many it ended. Tokens issued in them stay valid. Errors: [ErrNoSession],
-// [grants.ErrNotFound], *[PartlyError].
+// [store.ErrNotFound], *[PartlyError].
 func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, error) {
 	user, list, err := r.Sessions(ctx, typed)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 }
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first: at most
-// [MostFamilies], without revoked ones. Errors: [grants.ErrNotFound].
+// [MostFamilies], without revoked ones. Errors: [store.ErrNotFound].
 func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
 	list = []Family{}
 	user, err = r.families(ctx, typed, func(some []Family) error {
@@ -141,7 +141,7 @@ func (r *Registry) families(ctx context.Context, typed string, each func(some []
 		return "", err
 	}
 	now, clients := r.o.Now(), knownClients{}
-	err = r.grants.FamiliesOf(ctx, u.Name, func(stored []grants.Family) error {
+	err = r.grants.FamiliesOf(ctx, u.Name, func(stored []grants.Grant) error {
 		some := make([]Family, 0, len(stored))
 		for _, f := range stored {
 			if !now.Before(f.ExpiresAt) || !u.Stamp.Accepts(f.UserStamp) {

@@ -24,13 +24,13 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	errs := make(chan error)
 	for i := range number {
 		go func() {
-			f := grants.Family{
+			f := grants.Grant{
 				Authorization: grants.Authorization{
 					ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp,
 				},
 				Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp,
 			}
-			err := store.CreateFamily(ctx, f)
+			err := store.CreateGrant(ctx, f)
 			if i%every != 0 {
 				name, until := f.Revocation(noon)
 				err = errors.Join(err, store.Revoke(ctx, name, until))

@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	datastore "oauth-server/internal/store"
 )
 
 // pausing is a store that pauses between the read and the write of a change of a user.
@@ -20,7 +22,7 @@ type pausing struct {
 	between func()
 }
 
-func (s *pausing) User(ctx context.Context, name string) (grants.User, error) {
+func (s *pausing) User(ctx context.Context, name string) (accounts.User, error) {
 	u, err := s.Store.User(ctx, name)
 	s.between()
 	return u, err
@@ -37,12 +39,12 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 	mac, err := keys.OpenMAC(t.Context(), store, keys.Secrets{}, slog.New(slog.DiscardHandler))
 	check.OK(t, err)
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: store, Signer: ring, Deriver: mac,
+		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: mac,
 	})
 	check.OK(t, err)
 	signIn := func(password string) (cookie string) {
 		t.Helper()
-		cookie, _, err := service.SignIn(t.Context(), grants.SignIn{Username: "ada", Password: password})
+		cookie, _, err := service.SignIn(t.Context(), accounts.SignIn{Username: "ada", Password: password})
 		check.OK(t, err)
 		if _, err = service.Session(t.Context(), cookie); err != nil {
 			t.Fatalf("the session does not begin: %v", err)
@@ -58,7 +60,7 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 	}}
 	check.OK(t, SetPassword(t.Context(), paused, "ada", other))
 	_, err = service.Session(t.Context(), cookie)
-	check.ErrorIs(t, err, grants.ErrNoSession)
+	check.ErrorIs(t, err, accounts.ErrNoSession)
 	signIn(other)
 }
 
@@ -135,7 +137,7 @@ func TestRevocationsCount(t *testing.T) {
 	store := newTimed(t)
 	c, err := FindClient(t.Context(), store, "shop")
 	check.OK(t, err)
-	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "ada", Stamp: c.Stamp}, clientcfg.Event{}))
+	check.OK(t, store.CreateUser(t.Context(), accounts.User{Name: "ada", Stamp: c.Stamp}, clientcfg.Event{}))
 	for i, change := range []func() error{
 		func() error { return SetResourceServer(t.Context(), store, "shop", false) },
 		func() error { _, _, err := RotateSecret(t.Context(), store, "shop", Rotation{}); return err },
@@ -156,5 +158,5 @@ func TestRevocationsCount(t *testing.T) {
 		check.OK(t, err)
 		check.Equal(t, "stamp", u.Stamp, secret.Stamp{ID: c.Stamp.ID, Count: 2 + i})
 	}
-	check.ErrorIs(t, RevokeUser(t.Context(), store, "nobody"), grants.ErrNotFound)
+	check.ErrorIs(t, RevokeUser(t.Context(), store, "nobody"), datastore.ErrNotFound)
 }

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 )
 
 func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	store := openTestStore(t)
-	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "bob", CreatedAt: noon}, clientcfg.Event{}))
+	check.OK(t, store.CreateUser(t.Context(), accounts.User{Name: "bob", CreatedAt: noon}, clientcfg.Event{}))
 	addClient(t, store, clientcfg.Client{ID: "shop"})
 	create := func(name string) (User, error) {
 		return CreateUser(t.Context(), store, name, testPassword, clientcfg.NoAccess, noon)
@@ -24,7 +24,7 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 
 	for _, name := range []string{"bob", "BOB", "Bob", "\u00c4da@example.com"} {
 		_, err = create(name)
-		check.ErrorIs(t, err, grants.ErrExists)
+		check.ErrorIs(t, err, accounts.ErrExists)
 	}
 	_, err = create("SHOP")
 	check.ErrorIs(t, err, ErrNameOfClient)

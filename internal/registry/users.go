@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/store"
 )
 
 // User is a user as operators see it.
@@ -23,7 +24,7 @@ type User struct {
 	Unreadable string `json:"unreadable,omitempty"` // why the user cannot be read; then only the name is known
 }
 
-func showUser(u *grants.User) User {
+func showUser(u *accounts.User) User {
 	return User{
 		Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator, Foreign: secret.Foreign(u.PasswordHash),
 	}
@@ -45,7 +46,7 @@ type NewUser struct {
 
 // CreateUser stores a user under the canonical form of the name, with the argon2id hash of the
 // password. It does not notice a client with the same name registered at the same moment. Errors:
-// *[InvalidError], [grants.ErrExists], [ErrNameOfClient].
+// *[InvalidError], [accounts.ErrExists], [ErrNameOfClient].
 func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	name, err := r.checkUser(ctx, n)
 	if err != nil {
@@ -57,7 +58,7 @@ func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return User{}, err
 		}
 	}
-	u := grants.User{
+	u := accounts.User{
 		Name: name, PasswordHash: hash, CreatedAt: r.o.Now().UTC().Truncate(time.Second), Stamp: secret.NewStamp(), Operator: n.Operator,
 	}
 	e, err := r.event(change{action: "create", target: clientcfg.UserTarget(name), after: userDoc{name, n.Operator}})
@@ -73,7 +74,7 @@ func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 // Validate returns the name that the user would be stored under. Errors: *[InvalidError].
 func (n *NewUser) Validate() (string, error) {
 	name, bad := username.New(n.Name)
-	password := grants.ValidatePassword(n.Name, n.Password)
+	password := accounts.ValidatePassword(n.Name, n.Password)
 	if n.Hash != "" {
 		password = secret.CheckForeign(n.Hash)
 	}
@@ -91,9 +92,9 @@ func (r *Registry) checkUser(ctx context.Context, n NewUser) (string, error) {
 		return "", err
 	}
 	switch _, err = r.o.Store.User(ctx, name); {
-	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
-		err = grants.ErrExists
-	case errors.Is(err, grants.ErrNotFound):
+	case err == nil || errors.Is(err, accounts.ErrUnreadableUser):
+		err = accounts.ErrExists
+	case errors.Is(err, store.ErrNotFound):
 		switch _, err = r.FindClient(ctx, name); {
 		case err == nil || errors.Is(err, clientcfg.ErrUnreadableClient):
 			err = ErrNameOfClient
@@ -129,13 +130,13 @@ func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, 
 }
 
 // User returns the user with that name, in any spelling that works for signing in. Errors:
-// [grants.ErrNotFound], [grants.ErrUnreadableUser].
+// [store.ErrNotFound], [accounts.ErrUnreadableUser].
 func (r *Registry) User(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	return showUser(&u), err
 }
 
-func (r *Registry) user(ctx context.Context, typed string) (grants.User, error) {
+func (r *Registry) user(ctx context.Context, typed string) (accounts.User, error) {
 	u, err := r.o.Store.User(ctx, username.Stored(typed))
 	if err != nil {
 		return u, fmt.Errorf("user %q: %w", typed, err)
@@ -144,20 +145,20 @@ func (r *Registry) user(ctx context.Context, typed string) (grants.User, error) 
 }
 
 // SetPassword replaces a user's password and revokes the user, as [Registry.RevokeUser] does.
-// Errors: *[InvalidError], [grants.ErrNotFound].
+// Errors: *[InvalidError], [store.ErrNotFound].
 func (r *Registry) SetPassword(ctx context.Context, typed, password string) (User, error) {
 	u, err := r.User(ctx, typed)
 	if err != nil {
 		return u, err
 	}
-	if err := grants.ValidatePassword(u.Username, password); err != nil {
+	if err := accounts.ValidatePassword(u.Username, password); err != nil {
 		return u, &InvalidError{err}
 	}
 	hash, err := r.hash(ctx, u.Username, password)
 	if err != nil {
 		return u, err
 	}
-	return r.changeUser(ctx, u.Username, "password", func(u *grants.User) error {
+	return r.changeUser(ctx, u.Username, "password", func(u *accounts.User) error {
 		// In one step, so everything from a sign-in with the old password has a lower count.
 		u.PasswordHash, u.Stamp = hash, u.Stamp.Revoked()
 		return nil
@@ -165,18 +166,18 @@ func (r *Registry) SetPassword(ctx context.Context, typed, password string) (Use
 }
 
 // RevokeUser invalidates everything from a user's sign-ins until now: sessions, codes, refresh
-// tokens and access tokens, at once on every instance. Errors: [grants.ErrNotFound].
+// tokens and access tokens, at once on every instance. Errors: [store.ErrNotFound].
 func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
-	return r.changeUser(ctx, typed, "revoke", func(u *grants.User) error {
+	return r.changeUser(ctx, typed, "revoke", func(u *accounts.User) error {
 		u.Stamp = u.Stamp.Revoked()
 		return nil
 	})
 }
 
 // SetOperator sets a user's access to the admin API. If it is already set, nothing is recorded.
-// Errors: *[LockOutError], [grants.ErrNotFound].
+// Errors: *[LockOutError], [store.ErrNotFound].
 func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
-	return r.changeUser(ctx, typed, "operator", func(u *grants.User) (err error) {
+	return r.changeUser(ctx, typed, "operator", func(u *accounts.User) (err error) {
 		if u.Operator != access && access != clientcfg.WriteAccess {
 			err = r.mayEndOperator(u)
 		}
@@ -186,9 +187,9 @@ func (r *Registry) SetOperator(ctx context.Context, typed string, access clientc
 }
 
 // changeUser changes a user and returns the changed user.
-func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *grants.User) error) (shown User, err error) {
+func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *accounts.User) error) (shown User, err error) {
 	name := username.Stored(typed)
-	err = r.o.Store.ChangeUser(ctx, name, func(u *grants.User) (clientcfg.Event, error) {
+	err = r.o.Store.ChangeUser(ctx, name, func(u *accounts.User) (clientcfg.Event, error) {
 		shown = showUser(u)
 		ch := change{action: action, target: clientcfg.UserTarget(name), before: userDoc{name, u.Operator}}
 		err := r.o.IfUser(&shown)
@@ -208,7 +209,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 }
 
 // UnlockUser ends a user's row of wrong passwords, so new addresses are no longer slowed down. Each
-// instance follows with its next attempt. Limits by address stay. Errors: [grants.ErrNotFound].
+// instance follows with its next attempt. Limits by address stay. Errors: [store.ErrNotFound].
 func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -222,7 +223,7 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	if err == nil {
 		doc := userDoc{u.Name, u.Operator}
 		err = r.Record(ctx, "unlock", clientcfg.UserTarget(u.Name), doc, doc, func() error {
-			return r.grants.ChangeKnown(ctx, &u, func(k *grants.Known) { k.EndRow(now) })
+			return r.grants.ChangeKnown(ctx, &u, func(k *accounts.Known) { k.EndRow(now) })
 		})
 	}
 	if err != nil {
@@ -231,10 +232,10 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	return shown, nil
 }
 
-// DeleteUser removes a user, readable or not. Errors: *[LockOutError], [grants.ErrNotFound].
+// DeleteUser removes a user, readable or not. Errors: *[LockOutError], [store.ErrNotFound].
 func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
 	name := username.Stored(typed)
-	judge := func(u *grants.User) (clientcfg.Event, error) {
+	judge := func(u *accounts.User) (clientcfg.Event, error) {
 		ch := change{action: "delete", target: clientcfg.UserTarget(name)}
 		if u != nil {
 			shown := showUser(u)
@@ -249,7 +250,7 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
 	switch {
 	case err == nil:
 		_, err = judge(&u)
-	case errors.Is(err, grants.ErrUnreadableUser):
+	case errors.Is(err, accounts.ErrUnreadableUser):
 		err = nil
 	}
 	if err == nil { // remove the user's other records first, so a second call can finish the job

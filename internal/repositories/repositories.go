@@ -5,6 +5,7 @@ package repositories
 import (
 	"context"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -30,7 +31,7 @@ type All struct {
 	*clientcfg.Registrations
 	*clientcfg.AuditTrail
 	*keys.Repository
-	*grants.UserRepository
+	*accounts.Users
 	*grantsRepository
 }
 
@@ -50,7 +51,7 @@ func Of(f *store.Follower) All {
 	b := f.Backend()
 	return All{
 		f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f),
-		grants.NewUserRepository(f, b), grants.NewRepository(b),
+		accounts.NewUsers(f, b), grants.NewRepository(b),
 	}
 }
 

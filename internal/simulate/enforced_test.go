@@ -127,7 +127,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
 	check.OK(t, err)
 	s := &server{t: t, tokens: map[string]string{}, seen: map[string]map[ratelimit.Outcome]int{}, wasted: map[string]uint64{}}
-	opts := grants.Options{Issuer: "https://auth.example.com", Clients: clients, Store: store, Signer: ring, Deriver: deriver{}}
+	opts := grants.Options{Issuer: "https://auth.example.com", Clients: clients, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: deriver{}}
 	s.service, err = grants.New(opts)
 	check.OK(t, err)
 	for _, name := range shopUsers {

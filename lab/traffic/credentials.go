@@ -11,7 +11,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	datastore "oauth-server/internal/store"
 )
 
 // Credentials are the secrets of clients and the passwords of their users.
@@ -69,7 +69,7 @@ func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, no
 }
 
 func registerUser(ctx context.Context, store app.Store, name string, now time.Time) (string, error) {
-	if err := store.DeleteUser(ctx, name, nil); err != nil && !errors.Is(err, grants.ErrNotFound) {
+	if err := store.DeleteUser(ctx, name, nil); err != nil && !errors.Is(err, datastore.ErrNotFound) {
 		return "", err
 	}
 	password := rand.Text()

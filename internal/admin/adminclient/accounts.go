@@ -13,9 +13,9 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/store"
 )
 
 // Accounts reads and changes clients and users through the API. A method returns the error that it
@@ -234,7 +234,7 @@ func userPath(name string, more ...string) string {
 
 // user calls the API about a user.
 func (a *Accounts) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
-	_, err = a.do(ctx, method, path, "*", nil, in, &u, grants.ErrNotFound)
+	_, err = a.do(ctx, method, path, "*", nil, in, &u, store.ErrNotFound)
 	return u, err
 }
 
@@ -248,9 +248,9 @@ func (a *Accounts) Users(ctx context.Context, prefix, after string, limit int) (
 }
 
 // User returns the user with that name, in any spelling that works for signing in. Errors:
-// [grants.ErrNotFound].
+// [store.ErrNotFound].
 func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err error) {
-	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, grants.ErrNotFound)
+	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, store.ErrNotFound)
 	return u, err
 }
 
@@ -261,22 +261,22 @@ func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u regist
 	return u, err
 }
 
-// SetPassword replaces a user's password and revokes the user. Errors: [grants.ErrNotFound].
+// SetPassword replaces a user's password and revokes the user. Errors: [store.ErrNotFound].
 func (a *Accounts) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
 	return a.user(ctx, http.MethodPut, userPath(name, "/password"), adminapi.NewPassword{Password: password})
 }
 
-// RevokeUser invalidates everything from a user's sign-ins until now. Errors: [grants.ErrNotFound].
+// RevokeUser invalidates everything from a user's sign-ins until now. Errors: [store.ErrNotFound].
 func (a *Accounts) RevokeUser(ctx context.Context, name string) (registry.User, error) {
 	return a.user(ctx, http.MethodPost, userPath(name, "/revoke"), nil)
 }
 
-// UnlockUser ends a user's row of wrong passwords. Errors: [grants.ErrNotFound].
+// UnlockUser ends a user's row of wrong passwords. Errors: [store.ErrNotFound].
 func (a *Accounts) UnlockUser(ctx context.Context, name string) (registry.User, error) {
 	return a.user(ctx, http.MethodPost, userPath(name, "/unlock"), nil)
 }
 
-// SetOperator sets a user's access to the admin API. Errors: [grants.ErrNotFound].
+// SetOperator sets a user's access to the admin API. Errors: [store.ErrNotFound].
 func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error) {
 	patch := map[string]any{"operator": access}
 	if access == clientcfg.NoAccess {
@@ -285,43 +285,43 @@ func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcf
 	return a.user(ctx, http.MethodPatch, userPath(name), patch)
 }
 
-// DeleteUser removes a user, readable or not, and returns the name. Errors: [grants.ErrNotFound].
+// DeleteUser removes a user, readable or not, and returns the name. Errors: [store.ErrNotFound].
 func (a *Accounts) DeleteUser(ctx context.Context, name string) (string, error) {
-	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, grants.ErrNotFound)
+	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, store.ErrNotFound)
 	return username.Stored(name), err
 }
 
-// Sessions returns a user's valid sessions, newest first. Errors: [grants.ErrNotFound].
+// Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
 func (a *Accounts) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
 	var out adminapi.Sessions
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, grants.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, store.ErrNotFound)
 	return out.Username, out.Sessions, err
 }
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first. Errors:
-// [grants.ErrNotFound].
+// [store.ErrNotFound].
 func (a *Accounts) Families(ctx context.Context, name string) (string, []registry.Family, error) {
 	var out adminapi.Families
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, grants.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, store.ErrNotFound)
 	return out.Username, out.Families, err
 }
 
 // EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
-// how many. Errors: [registry.ErrNoSession], [grants.ErrNotFound].
+// how many. Errors: [registry.ErrNoSession], [store.ErrNotFound].
 func (a *Accounts) EndSessions(ctx context.Context, name, id string) (int, error) {
 	return a.end(ctx, userPath(name, "/sessions"), id, registry.ErrNoSession)
 }
 
 // RevokeFamilies revokes the family with that ID, or all families of a user if id is empty, and
-// returns how many. Errors: [registry.ErrNoFamily], [grants.ErrNotFound].
+// returns how many. Errors: [registry.ErrNoFamily], [store.ErrNotFound].
 func (a *Accounts) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
 	return a.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
 }
 
-// Consents returns a user's valid consents, ordered by client. Errors: [grants.ErrNotFound].
+// Consents returns a user's valid consents, ordered by client. Errors: [store.ErrNotFound].
 func (a *Accounts) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
 	var out adminapi.Consents
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, grants.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, store.ErrNotFound)
 	return out.Username, out.Consents, err
 }
 
@@ -334,7 +334,7 @@ func (a *Accounts) WithdrawConsent(ctx context.Context, name, clientID string) e
 
 func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int, error) {
 	if id == "" {
-		absent = grants.ErrNotFound
+		absent = store.ErrNotFound
 	} else {
 		path += "/" + adminapi.Escape(id)
 	}

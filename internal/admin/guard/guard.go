@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
@@ -22,6 +23,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // failuresAdmitted is how many requests with an invalid token an address may send per minute before
@@ -37,8 +39,8 @@ type Tokens interface {
 
 // Users looks up users. [grants.Users] implements it.
 type Users interface {
-	// User returns the user with that name, or an error that wraps [grants.ErrNotFound].
-	User(ctx context.Context, name string) (grants.User, error)
+	// User returns the user with that name, or an error that wraps [store.ErrNotFound].
+	User(ctx context.Context, name string) (accounts.User, error)
 }
 
 // Options configure a [Guard].
@@ -122,7 +124,7 @@ func (g *Guard) Admit(r *http.Request) (*Caller, error) {
 	}
 	user, err := g.o.Users.User(r.Context(), claims.Subject)
 	switch {
-	case err != nil && !errors.Is(err, grants.ErrNotFound):
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return nil, problem.Of(err)
 	case !user.Operator.Allows(clientcfg.ScopeLimitsRead):
 		return nil, notOperator("the user %q is not an operator", claims.Subject)

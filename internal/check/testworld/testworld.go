@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
@@ -131,15 +131,20 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 	return secret.NewPasswords(secret.PasswordOptions{}).Hash(context.Background(), Password)
 })
 
+// UserStore stores users. [accounts.Users] implements it.
+type UserStore interface {
+	CreateUser(ctx context.Context, u accounts.User, e clientcfg.Event) error
+}
+
 // AddUsers adds alice and bob, created at that time. They have stamps and sign in with [Password].
-func AddUsers(tb testing.TB, store grants.UserStore, created time.Time) {
+func AddUsers(tb testing.TB, store UserStore, created time.Time) {
 	tb.Helper()
 	hash, err := passwordHash()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, name := range []string{"alice", "bob"} {
-		user := grants.User{Name: name, PasswordHash: hash, CreatedAt: created, Stamp: secret.NewStamp()}
+		user := accounts.User{Name: name, PasswordHash: hash, CreatedAt: created, Stamp: secret.NewStamp()}
 		if err := store.CreateUser(tb.Context(), user, clientcfg.Event{}); err != nil {
 			tb.Fatal(err)
 		}

@@ -13,9 +13,9 @@ import (
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/store"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -74,7 +74,7 @@ func userError(name string, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return command.Usage(err)
-	case errors.Is(err, grants.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
 	}
 	return changeError("user", name, err)

@@ -41,16 +41,16 @@ func benchAuthorization() grants.Authorization {
 	}
 }
 
-func benchCode(now time.Time) grants.Code {
-	return grants.Code{
+func benchCode(now time.Time) grants.Grant {
+	return grants.Grant{
 		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()),
 		RedirectURI: "https://client.example.com/callback", Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
 		IssuedAt: now, ExpiresAt: now.Add(time.Minute),
 	}
 }
 
-func benchFamily(now time.Time) grants.Family {
-	return grants.Family{
+func benchFamily(now time.Time) grants.Grant {
+	return grants.Grant{
 		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()), Generation: 1,
 		IssuedAt: now, ExpiresAt: now.Add(benchLifetime),
 	}
@@ -73,7 +73,7 @@ func benchFile(b *testing.B, families int, now time.Time) (path string) {
 		d := benchDigest(int(n.Add(1) - 1))
 		f := benchFamily(now.Add(-time.Duration(binary.BigEndian.Uint64(d[:]) % uint64(benchLifetime))))
 		f.Digest = d
-		return r.CreateFamily(ctx, f)
+		return r.CreateGrant(ctx, f)
 	})
 	if err := errors.Join(s.db.Sync(), s.Close()); err != nil {
 		b.Fatal(err)
@@ -172,21 +172,21 @@ func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []t
 func BenchmarkRedeemCode(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
 		b.Helper()
-		issued := make([]grants.Code, b.N)
+		issued := make([]grants.Grant, b.N)
 		for i := range issued {
 			issued[i] = benchCode(time.Now().Add(time.Duration(i-b.N) * time.Millisecond))
 		}
 		r, n := grants.NewRepository(s), atomic.Int64{}
-		share(b, 256, b.N, func(ctx context.Context) error { return r.CreateCode(ctx, issued[n.Add(1)-1]) })
+		share(b, 256, b.N, func(ctx context.Context) error { return r.CreateGrant(ctx, issued[n.Add(1)-1]) })
 		n.Store(0)
 		measure(b, s, clients, func(ctx context.Context) error {
-			c, err := r.Code(ctx, issued[n.Add(1)-1].Digest)
+			c, err := r.Grant(ctx, issued[n.Add(1)-1].Digest)
 			if err != nil {
 				return err
 			}
-			first := benchFamily(time.Now())
-			first.Digest = c.Digest
-			return r.RedeemCode(ctx, c, &first)
+			first, now := c.Redeemed(), time.Now()
+			first.Generation, first.IssuedAt, first.ExpiresAt = 1, now, now.Add(benchLifetime)
+			return r.Claim(ctx, first)
 		})
 	})
 }
@@ -218,12 +218,12 @@ func rotating(s *Store, next func(i int) secret.Digest) func(ctx context.Context
 	return func(ctx context.Context) error {
 		d := next(int(n.Add(1) - 1))
 		for {
-			f, err := r.Family(ctx, d)
+			f, err := r.Grant(ctx, d)
 			if err != nil {
 				return err
 			}
 			f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(benchLifetime)
-			if err = r.RotateFamily(ctx, f); !errors.Is(err, grants.ErrClaimed) {
+			if err = r.Claim(ctx, f); !errors.Is(err, grants.ErrClaimed) {
 				return err
 			}
 		}
@@ -233,7 +233,9 @@ func rotating(s *Store, next func(i int) secret.Digest) func(ctx context.Context
 func BenchmarkCreateCode(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
 		b.Helper()
-		measure(b, s, clients, func(ctx context.Context) error { return grants.NewRepository(s).CreateCode(ctx, benchCode(time.Now())) })
+		measure(b, s, clients, func(ctx context.Context) error {
+			return grants.NewRepository(s).CreateGrant(ctx, benchCode(time.Now()))
+		})
 	})
 }
 

@@ -33,12 +33,12 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	for i := range all {
 		code := benchCode(time.Now())
 		code.Digest = nameOf(i)
-		check.OK(t, r.CreateCode(t.Context(), code))
+		check.OK(t, r.CreateGrant(t.Context(), code))
 	}
 	redeem := func(i int) {
-		code, err := r.Code(t.Context(), nameOf(i))
+		code, err := r.Grant(t.Context(), nameOf(i))
 		check.OK(t, err)
-		check.OK(t, r.RedeemCode(t.Context(), code, nil))
+		check.OK(t, r.Claim(t.Context(), code.Redeemed()))
 	}
 	for i := range before {
 		redeem(i)
@@ -70,7 +70,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	check.Equal(t, "codes", sum.Records["grants"], all)
 	copied := grants.NewRepository(mustOpen(t, path))
 	for i := range all {
-		code, err := copied.Code(t.Context(), nameOf(i))
+		code, err := copied.Grant(t.Context(), nameOf(i))
 		check.OK(t, err)
 		if code.Claimed != (i < before) {
 			t.Errorf("code %d: claimed is %v", i, code.Claimed)

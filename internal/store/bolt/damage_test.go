@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
-
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
@@ -54,10 +54,10 @@ func useAll(t *testing.T, path string) error {
 	ctx, r := t.Context(), grants.NewRepository(s)
 	errs := []error{}
 	for i := 0; i < 200; i += 10 {
-		code, err := r.Code(ctx, secret.DigestOf(string(rune('a'+i))))
-		errs = append(errs, err, r.RedeemCode(ctx, code, nil))
+		code, err := r.Grant(ctx, secret.DigestOf(string(rune('a'+i))))
+		errs = append(errs, err, r.Claim(ctx, code.Redeemed()))
 	}
-	errs = append(errs, s.List(ctx, grants.UsersTable, store.Query{}, func(u store.Record) error {
+	errs = append(errs, s.List(ctx, accounts.UsersTable, store.Query{}, func(u store.Record) error {
 		errs = append(errs, u.Err)
 		return nil
 	}))

@@ -40,7 +40,7 @@ func written(tb testing.TB) []byte {
 	for i := range 200 {
 		c := benchCode(time.Now())
 		c.Digest = secret.DigestOf(string(rune('a' + i)))
-		if err := r.CreateCode(tb.Context(), c); err != nil {
+		if err := r.CreateGrant(tb.Context(), c); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 
 var benchFamilies = flag.Int("families", 2000, "how many families BenchmarkRotateFamily begins with")
 
-func benchFamily(i int, now time.Time) grants.Family {
-	return grants.Family{
+func benchFamily(i int, now time.Time) grants.Grant {
+	return grants.Grant{
 		Authorization: grants.Authorization{
 			ClientID: "mobile-app", Username: "alice@example.com", Scopes: []string{"openid", "read", "write"},
 			Family: secret.ID(), AuthTime: now,
@@ -48,7 +48,7 @@ func BenchmarkRotateFamily(b *testing.B) {
 	for range 16 {
 		fillers.Go(func() {
 			for i := filled.Add(1) - 1; i < int64(*benchFamilies); i = filled.Add(1) - 1 {
-				if err := r.CreateFamily(b.Context(), benchFamily(int(i), now)); err != nil {
+				if err := r.CreateGrant(b.Context(), benchFamily(int(i), now)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -61,12 +61,12 @@ func BenchmarkRotateFamily(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		began := time.Now()
-		f, err := r.Family(b.Context(), benchFamily(i%*benchFamilies, now).Digest)
+		f, err := r.Grant(b.Context(), benchFamily(i%*benchFamilies, now).Digest)
 		if err != nil {
 			b.Fatal(err)
 		}
 		f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(30*24*time.Hour)
-		if err := r.RotateFamily(b.Context(), f); err != nil {
+		if err := r.Claim(b.Context(), f); err != nil {
 			b.Fatal(err)
 		}
 		took[i] = time.Since(began)

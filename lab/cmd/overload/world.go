@@ -162,7 +162,7 @@ func (w *world) makeCodes(ctx context.Context, n int) (err error) {
 		wg.Go(func() {
 			for i := first; i < n && errs[first] == nil; i += writers {
 				w.codes[i] = grant{web(i), grants.SealCode(mac, random())}
-				errs[first] = grants.NewRepository(store).CreateCode(ctx, grants.Code{
+				errs[first] = grants.NewRepository(store).CreateGrant(ctx, grants.Grant{
 					Authorization: grants.Authorization{
 						ClientID: w.codes[i].client, Username: user(i), Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now,
 						UserStamp: userStamps[i%users],

@@ -1,10 +1,11 @@
-package grants
+package accounts
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -12,23 +13,52 @@ import (
 	"oauth-server/internal/store/document"
 )
 
+// Errors of [Users].
+var (
+	ErrExists = errors.New("accounts: the user exists already")
+	// ErrUnreadableUser means that the record under this name is not a user of this release. It was
+	// edited by hand, or a newer release wrote it.
+	ErrUnreadableUser = errors.New("accounts: the stored user cannot be read")
+)
+
+// User is a person who can sign in.
+type User struct {
+	Name         string
+	PasswordHash string // argon2id in PHC string format
+	CreatedAt    time.Time
+	Stamp        secret.Stamp
+	Operator     clientcfg.Access
+}
+
+// StoredUser is the user that a store has under a name, readable or not.
+type StoredUser struct {
+	User
+	// Err says why the record cannot be read. User then has only its Name. Err wraps
+	// ErrUnreadableUser.
+	Err error
+}
+
+// UserEdit changes a user and returns the event for the change. It is called again if another
+// writer was faster. It MUST NOT modify [Users].
+type UserEdit func(u *User) (clientcfg.Event, error)
+
 // UsersTable holds users by username. Only [store.Backend.Append] writes it.
 var UsersTable = store.Table{Name: "users"}
 
-// UserRepository stores users. It implements [Users] and [UserStore], and is safe for concurrent
-// use.
-type UserRepository struct {
+// Users stores users. Each change is stored together with its event. An unreadable user exists: the
+// name is taken, and the user can be deleted. Users is safe for concurrent use.
+type Users struct {
 	follower *store.Follower
 	users    store.Collection[User] // for callers
 	newest   store.Collection[User] // for the follower
 }
 
-// NewUserRepository returns the UserRepository in store b. It appends changes through f.
-func NewUserRepository(f *store.Follower, b store.Backend) *UserRepository {
+// NewUsers returns the users in store b. It appends changes through f.
+func NewUsers(f *store.Follower, b store.Backend) *Users {
 	on := func(b store.Backend) store.Collection[User] {
 		return store.Collection[User]{Backend: b, Table: UsersTable, Encode: encodeUser, Decode: decodeUser}
 	}
-	return &UserRepository{f, on(b), on(f.Backend())}
+	return &Users{f, on(b), on(f.Backend())}
 }
 
 func encodeUser(u *User) (store.Record, error) {
@@ -78,16 +108,17 @@ func userOf(ctx context.Context, c *store.Collection[User], name string) (User, 
 	if errors.Is(err, store.ErrUnreadable) {
 		err = unreadableUser(err)
 	}
-	return u, translated(err)
+	return u, err
 }
 
-// User implements [Users].
-func (r *UserRepository) User(ctx context.Context, name string) (User, error) {
+// User returns the user with exactly that name. Errors: [store.ErrNotFound], ErrUnreadableUser.
+func (r *Users) User(ctx context.Context, name string) (User, error) {
 	return userOf(ctx, &r.users, name)
 }
 
-// UsersAfter implements [UserStore].
-func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
+// UsersAfter returns at most limit users with names greater than after, ordered by name. The list
+// includes unreadable users.
+func (r *Users) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
 	all := r.users
 	all.Skipped = func(_, name string, err error) {
 		list = append(list, StoredUser{User{Name: name}, unreadableUser(err)})
@@ -99,13 +130,13 @@ func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int
 	return list, err
 }
 
-// CreateUser implements [UserStore].
-func (r *UserRepository) CreateUser(ctx context.Context, u User, e clientcfg.Event) error {
+// CreateUser adds a user. Errors: ErrExists.
+func (r *Users) CreateUser(ctx context.Context, u User, e clientcfg.Event) error {
 	return r.change(ctx, u.Name, func(_ User, err error) (*User, clientcfg.Event, error) {
 		switch {
 		case err == nil, errors.Is(err, ErrUnreadableUser):
 			err = fmt.Errorf("%w: user %s", ErrExists, u.Name)
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			err = nil
 		}
 		return &u, e, err
@@ -113,10 +144,11 @@ func (r *UserRepository) CreateUser(ctx context.Context, u User, e clientcfg.Eve
 }
 
 // errUnchanged ends a change that leaves the user as is.
-var errUnchanged = errors.New("grants: the user is as before")
+var errUnchanged = errors.New("accounts: the user is as before")
 
-// ChangeUser implements [Users].
-func (r *UserRepository) ChangeUser(ctx context.Context, name string, edit UserEdit) error {
+// ChangeUser applies edit to the stored user and appends the event in the same write. If edit changes
+// nothing, nothing is stored. Errors: [store.ErrNotFound], ErrUnreadableUser.
+func (r *Users) ChangeUser(ctx context.Context, name string, edit UserEdit) error {
 	err := r.change(ctx, name, func(u User, err error) (*User, clientcfg.Event, error) {
 		before, e := u, clientcfg.Event{}
 		if err == nil {
@@ -133,8 +165,9 @@ func (r *UserRepository) ChangeUser(ctx context.Context, name string, edit UserE
 	return err
 }
 
-// DeleteUser implements [UserStore].
-func (r *UserRepository) DeleteUser(ctx context.Context, name string, judge UserEdit) error {
+// DeleteUser removes a user unless judge returns an error. judge gets nil for an unreadable user. If
+// judge itself is nil, the deletion has no event. Errors: [store.ErrNotFound].
+func (r *Users) DeleteUser(ctx context.Context, name string, judge UserEdit) error {
 	return r.change(ctx, name, func(stored User, err error) (_ *User, e clientcfg.Event, _ error) {
 		u := &stored
 		if errors.Is(err, ErrUnreadableUser) {
@@ -149,7 +182,7 @@ func (r *UserRepository) DeleteUser(ctx context.Context, name string, judge User
 
 // change appends an event and the user that to returns for the stored user. If to returns nil, the
 // user is deleted.
-func (r *UserRepository) change(ctx context.Context, name string, to func(User, error) (*User, clientcfg.Event, error)) error {
+func (r *Users) change(ctx context.Context, name string, to func(User, error) (*User, clientcfg.Event, error)) error {
 	return clientcfg.AppendEvent(ctx, r.follower, func() (clientcfg.Event, []store.Write, error) {
 		after, e, err := to(userOf(ctx, &r.newest, name))
 		w := store.Write{Table: UsersTable, Record: store.Record{Key: name}, Delete: after == nil}
@@ -163,6 +196,6 @@ func (r *UserRepository) change(ctx context.Context, name string, to func(User, 
 // RestampUsers gives every user a new stamp, which invalidates everything issued before, including
 // grants that a restored backup does not contain. It skips unreadable users, because nothing is
 // accepted for them anyway.
-func (r *UserRepository) RestampUsers(ctx context.Context) error {
+func (r *Users) RestampUsers(ctx context.Context) error {
 	return clientcfg.RewriteAll(ctx, r.follower, &r.newest, func(u *User) { u.Stamp = secret.NewStamp() })
 }

@@ -1,4 +1,4 @@
-package grants_test
+package accounts_test
 
 import (
 	"context"
@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
-	"oauth-server/internal/check/testworld"
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -22,11 +21,11 @@ import (
 
 // daily sets the daily limits of wrong passwords, and all other limits so high that they do not
 // matter.
-func daily(perName, perUser int64) func(*grants.Options) {
-	return func(o *grants.Options) {
+func daily(perName, perUser int64) func(*accounts.Options) {
+	return func(o *accounts.Options) {
 		many := ratelimit.NewLimit("many", 1000, time.Minute)
-		o.SignInFailures = grants.FailureLimits{PerAddress: many, PerName: many}
-		o.Guesses = grants.NewGuessLimits(perName, perUser, 30*time.Second)
+		o.Failures = attempts.Limits{PerAddress: many, PerName: many}
+		o.Guesses = accounts.NewGuessLimits(perName, perUser, 30*time.Second)
 	}
 }
 
@@ -37,7 +36,7 @@ func number(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 
 func (w *world) wrong(name string, first, n int) {
 	w.tb.Helper()
 	for i := range n {
-		if err := w.signIn(number(first+i), name, "wrong"); !errors.Is(err, grants.ErrSignIn) {
+		if err := w.signIn(number(first+i), name, "wrong"); !errors.Is(err, accounts.ErrSignIn) {
 			w.tb.Fatalf("attempt %d as %s: %v", i+1, name, err)
 		}
 	}
@@ -64,7 +63,7 @@ func TestGuessesOfADay(t *testing.T) {
 	w := newWorld(t, daily(5, 1000))
 	for _, name := range []string{"alice", "nobody", "no name\x00"} {
 		for range 5 {
-			check.ErrorIs(t, w.signIn(here, name, "wrong"), grants.ErrSignIn)
+			check.ErrorIs(t, w.signIn(here, name, "wrong"), accounts.ErrSignIn)
 			w.clock.Advance(20 * time.Minute)
 		}
 		wait := wantWait(t, w.signIn(here, name, password), dayOver)
@@ -78,7 +77,7 @@ func TestGuessesOfADay(t *testing.T) {
 	w.clock.Advance(wait - time.Second)
 	wantWait(t, w.signIn(here, "alice", password), dayOver)
 	w.clock.Advance(time.Second)
-	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), accounts.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), dayOver)
 	w.clock.Advance(48 * time.Hour)
 	check.OK(t, w.signIn(here, "alice", password))
@@ -90,7 +89,7 @@ func TestRowSlowsDown(t *testing.T) {
 	for _, name := range []string{"alice", "nobody"} {
 		w := newWorld(t, daily(1000, 10))
 		w.wrong(name, 0, 10)
-		check.ErrorIs(t, w.signIn(number(10), name, "wrong"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(number(10), name, "wrong"), accounts.ErrSignIn)
 		for i := range 5 {
 			wait := wantWait(t, w.signIn(number(11+i), name, "wrong"), rowOver)
 			if wait <= 0 || wait > 31*time.Second {
@@ -98,10 +97,8 @@ func TestRowSlowsDown(t *testing.T) {
 			}
 		}
 		w.clock.Advance(wantWait(t, w.signIn(number(20), name, "wrong"), rowOver))
-		check.ErrorIs(t, w.signIn(number(21), name, "wrong"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(number(21), name, "wrong"), accounts.ErrSignIn)
 		wantWait(t, w.signIn(number(22), name, password), rowOver)
-		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: name, Password: password, Remote: number(23)})
-		wantWait(t, err, rowOver)
 		check.OK(t, w.signIn(number(24), "bob", password))
 	}
 }
@@ -138,7 +135,7 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	w.clock.Advance(time.Minute) // makes it older than the next
 	w.reopen()                   // like another instance, which shares only the store
 	attacked()
-	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), accounts.ErrSignIn)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
 	check.OK(t, w.signIn(here, "alice", password))
 	w.clock.Advance(time.Second)
@@ -161,7 +158,7 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "known addresses", len(known.Addresses), 20)
 	wantWait(t, w.signIn(here, "alice", password), rowOver) // the oldest
-	check.ErrorIs(t, w.signIn(elsewhere, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(elsewhere, "alice", "wrong"), accounts.ErrSignIn)
 
 	w.clock.Advance(91 * 24 * time.Hour)
 	attacked()
@@ -171,20 +168,14 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 // TestKnownAddressesEndWithTheStamp: a revocation ends them, even if an instance an hour ahead
 // stored the address, or the old password was being checked at the revocation.
 func TestKnownAddressesEndWithTheStamp(t *testing.T) {
-	meanwhile := func() {}
-	w := newWorld(t, daily(1000, 10), func(o *grants.Options) {
-		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
-	})
+	w, f := failingWorld(t, daily(1000, 10))
 	w.clock.Advance(time.Hour)
 	check.OK(t, w.signIn(here, "alice", password))
-	meanwhile = func() {
-		meanwhile = func() {}
-		w.revokeUser()
-	}
+	f.Meanwhile("Get users", w.revokeUser)
 	w.clock.Advance(-time.Hour)
 	check.OK(t, w.signIn(elsewhere, "alice", password))
 	w.wrong("alice", 0, 10)
-	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), accounts.ErrSignIn)
 	w.clock.Advance(12 * time.Second)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
@@ -200,8 +191,8 @@ func TestKnownAddressesEndWithTheStamp(t *testing.T) {
 func TestSuccessWritesOnce(t *testing.T) {
 	w, f := failingWorld(t, daily(1000, 1000))
 	writes := 0
-	f.begun = func(operation string) {
-		if operation == "ChangeKnown" {
+	f.Begun = func(operation string) {
+		if operation == "Put known_addresses" {
 			writes++
 		}
 	}
@@ -216,7 +207,7 @@ func TestSuccessWritesOnce(t *testing.T) {
 		{"a day later", func() { w.clock.Advance(24 * time.Hour) }, 3},
 		{"an hour later", func() { w.clock.Advance(time.Hour) }, 3},
 		{"which fails", func() {
-			f.operation, f.err = "ChangeKnown", errDown
+			f.Operation, f.Err = "Put known_addresses", errDown
 			w.clock.Advance(24 * time.Hour)
 		}, 4},
 	} {
@@ -232,17 +223,14 @@ func TestGuessesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &memstore.Store{}
 		w := newWorld(t, daily(6, 1000))
-		var none clientcfg.PolicySet
-		snapshot := testworld.Policies(t, ratelimit.DefaultSettings(), none)
-		policies := func() *clientcfg.PolicySnapshot { return snapshot }
-		instance := func() (*grants.Service, func()) {
+		instance := func() (*accounts.Service, func()) {
 			c := clock.New(nil)
 			counters := ratelimit.NewCounters(1000)
 			cfg := syncer.DefaultConfig()
 			cfg.Clock = c
 			sync := syncer.New(counters, shared, nil, cfg)
 			sync.Start(t.Context())
-			w.reopen(func(o *grants.Options) { o.Counters, o.Clock, o.Now, o.Policies = counters, c.Now, time.Now, policies })
+			w.reopen(func(o *accounts.Options) { o.Counters, o.Clock, o.Now = counters, c.Now, time.Now })
 			return w.service, func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 				defer cancel()
@@ -252,15 +240,15 @@ func TestGuessesAreShared(t *testing.T) {
 		}
 		first, stopFirst := instance()
 		second, stopSecond := instance()
-		guess := func(at *grants.Service) error {
-			_, _, err := at.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong", Remote: here})
+		guess := func(at *accounts.Service) error {
+			_, _, err := at.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: "wrong", Remote: here})
 			<-time.After(time.Hour)
 			return err
 		}
 		for i := range 6 {
-			check.ErrorIs(t, guess([]*grants.Service{first, second}[i%2]), grants.ErrSignIn)
+			check.ErrorIs(t, guess([]*accounts.Service{first, second}[i%2]), accounts.ErrSignIn)
 		}
-		over := func(at *grants.Service) {
+		over := func(at *accounts.Service) {
 			t.Helper()
 			_ = guess(at) // it may have the count of an hour ago, or no count; a failure makes it read the counter
 			wantWait(t, guess(at), dayOver)

@@ -1,4 +1,4 @@
-package grants
+package accounts
 
 import (
 	"cmp"
@@ -80,7 +80,9 @@ func encodeKnown(k *Known) (store.Record, error) {
 	value, err := json.Marshal(knownValue{k.StampID, k.RowFrom, k.Addresses})
 	last := k.RowFrom
 	for _, at := range k.Addresses {
-		last = later(last, at)
+		if at.After(last) {
+			last = at
+		}
 	}
 	return store.Record{Key: k.Username, Owner: k.Username, Value: value, Expires: last.Add(knownFor)}, err
 }
@@ -91,7 +93,8 @@ func decodeKnown(r *store.Record) (Known, error) {
 	return Known{r.Key, v.StampID, v.RowFrom, v.Addresses}, err
 }
 
-// Known implements [KnownAddresses].
+// Known returns the record for that username, which may belong to a former user with the same name.
+// It returns the zero Known if there is no readable record.
 func (r *Repository) Known(ctx context.Context, username string) (Known, error) {
 	k, _, err := r.known.Get(ctx, username)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnreadable) {
@@ -100,7 +103,7 @@ func (r *Repository) Known(ctx context.Context, username string) (Known, error) 
 	return k, err
 }
 
-// ChangeKnown implements [KnownAddresses].
+// ChangeKnown changes the record of a user. edit is called again if another writer was faster.
 func (r *Repository) ChangeKnown(ctx context.Context, u *User, edit func(k *Known)) error {
 	for {
 		k, seen, err := r.known.Get(ctx, u.Name)

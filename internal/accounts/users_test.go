@@ -1,4 +1,4 @@
-package grants_test
+package accounts_test
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/bolt"
@@ -24,8 +24,8 @@ import (
 type people struct {
 	t *testing.T
 	store.Backend
-	*grants.UserRepository
-	*grants.Repository
+	*accounts.Users
+	*accounts.Repository
 	follower *store.Follower
 }
 
@@ -33,7 +33,7 @@ func peopleOf(t *testing.T, b store.Backend) people {
 	t.Helper()
 	f, err := store.NewFollower(t.Context(), b)
 	check.OK(t, err)
-	return people{t, b, grants.NewUserRepository(f, b), grants.NewRepository(b), f}
+	return people{t, b, accounts.NewUsers(f, b), accounts.NewRepository(b), f}
 }
 
 // onBoth runs a test with an empty file and with an empty database.
@@ -59,14 +59,14 @@ func onBoth(t *testing.T, test func(p people)) {
 // later is so late that no database expires the test's records.
 var later = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
-func (p people) add(t *testing.T, name string) grants.User {
+func (p people) add(t *testing.T, name string) accounts.User {
 	t.Helper()
-	u := grants.User{Name: name, PasswordHash: `$argon2id$v=19$m=65536,t=1,p=4$"c2\FsdA$ü`, CreatedAt: later, Stamp: secret.NewStamp(), Operator: clientcfg.ReadAccess}
+	u := accounts.User{Name: name, PasswordHash: `$argon2id$v=19$m=65536,t=1,p=4$"c2\FsdA$ü`, CreatedAt: later, Stamp: secret.NewStamp(), Operator: clientcfg.ReadAccess}
 	check.OK(t, p.CreateUser(t.Context(), u, event("create", name)))
 	return u
 }
 
-func (p people) is(t *testing.T, want grants.User) {
+func (p people) is(t *testing.T, want accounts.User) {
 	t.Helper()
 	got, err := p.User(t.Context(), want.Name)
 	check.OK(t, err)
@@ -78,8 +78,8 @@ func event(action, name string) clientcfg.Event {
 }
 
 // edits returns an edit with its event.
-func edits(action string, edit func(u *grants.User)) grants.UserEdit {
-	return func(u *grants.User) (clientcfg.Event, error) {
+func edits(action string, edit func(u *accounts.User)) accounts.UserEdit {
+	return func(u *accounts.User) (clientcfg.Event, error) {
 		edit(u)
 		return event(action, u.Name), nil
 	}
@@ -92,11 +92,11 @@ func TestUserRecords(t *testing.T) {
 		ctx, alice := t.Context(), p.add(t, "alice")
 		bob := p.add(t, "bob")
 		p.is(t, alice)
-		check.ErrorIs(t, p.CreateUser(ctx, alice, event("create", "alice")), grants.ErrExists)
-		check.OK(t, p.ChangeUser(ctx, "alice", edits("operator", func(u *grants.User) { u.Operator = clientcfg.NoAccess })))
-		check.OK(t, p.ChangeUser(ctx, "alice", edits("nothing", func(*grants.User) {})))
-		check.OK(t, p.ChangeUser(ctx, "alice", edits("password", func(u *grants.User) { u.PasswordHash, u.Stamp = "h", u.Stamp.Revoked() })))
-		refused := func(u *grants.User) (clientcfg.Event, error) {
+		check.ErrorIs(t, p.CreateUser(ctx, alice, event("create", "alice")), accounts.ErrExists)
+		check.OK(t, p.ChangeUser(ctx, "alice", edits("operator", func(u *accounts.User) { u.Operator = clientcfg.NoAccess })))
+		check.OK(t, p.ChangeUser(ctx, "alice", edits("nothing", func(*accounts.User) {})))
+		check.OK(t, p.ChangeUser(ctx, "alice", edits("password", func(u *accounts.User) { u.PasswordHash, u.Stamp = "h", u.Stamp.Revoked() })))
+		refused := func(u *accounts.User) (clientcfg.Event, error) {
 			u.PasswordHash = "x"
 			return event("refused", "alice"), errDown
 		}
@@ -105,12 +105,12 @@ func TestUserRecords(t *testing.T) {
 		alice.Operator, alice.PasswordHash = clientcfg.NoAccess, "h"
 		alice.Stamp.Count++
 		p.is(t, alice)
-		check.OK(t, p.DeleteUser(ctx, "alice", edits("delete", func(*grants.User) {})))
+		check.OK(t, p.DeleteUser(ctx, "alice", edits("delete", func(*accounts.User) {})))
 		for _, name := range []string{"alice", "", "Bob", "bo", "bob ", "bob\x00", "\xff", "$where", strings.Repeat("x", 40_000)} {
 			_, err := p.User(ctx, name)
-			check.ErrorIs(t, err, grants.ErrNotFound)
-			check.ErrorIs(t, p.ChangeUser(ctx, name, edits("password", func(u *grants.User) { u.PasswordHash = "x" })), grants.ErrNotFound)
-			check.ErrorIs(t, p.DeleteUser(ctx, name, nil), grants.ErrNotFound)
+			check.ErrorIs(t, err, store.ErrNotFound)
+			check.ErrorIs(t, p.ChangeUser(ctx, name, edits("password", func(u *accounts.User) { u.PasswordHash = "x" })), store.ErrNotFound)
+			check.ErrorIs(t, p.DeleteUser(ctx, name, nil), store.ErrNotFound)
 		}
 		p.is(t, bob)
 		events, err := clientcfg.NewAuditTrail(p.follower).Events(ctx, clientcfg.EventQuery{Target: "users/alice"})
@@ -131,7 +131,7 @@ func TestUsersChangedAtOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for i := range 20 {
 			calls.Go(func() {
-				check.OK(t, []people{p, other}[i%2].ChangeUser(t.Context(), "alice", edits("revoke", func(u *grants.User) { u.Stamp = u.Stamp.Revoked() })))
+				check.OK(t, []people{p, other}[i%2].ChangeUser(t.Context(), "alice", edits("revoke", func(u *accounts.User) { u.Stamp = u.Stamp.Revoked() })))
 			})
 		}
 		calls.Wait()
@@ -146,7 +146,7 @@ func (p people) names(t *testing.T, after string, limit int) (text string) {
 	check.OK(t, err)
 	for _, u := range list {
 		if text += u.Name + " "; u.Err != nil {
-			check.ErrorIs(t, u.Err, grants.ErrUnreadableUser)
+			check.ErrorIs(t, u.Err, accounts.ErrUnreadableUser)
 			text += "(unreadable) "
 		}
 	}
@@ -164,16 +164,16 @@ func TestUnreadableUsers(t *testing.T) {
 		}
 		for _, value := range []string{`{"passwordHash":7}`, `{"passwordHash":"h","color":"red"}`, `{"createdAt":"yesterday"}`, `{"stamp":{"id":"x","n":"1"}}`} {
 			_, err := p.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
-				w := store.Write{Table: grants.UsersTable, Record: store.Record{Key: "bad", Value: []byte(value)}}
+				w := store.Write{Table: accounts.UsersTable, Record: store.Record{Key: "bad", Value: []byte(value)}}
 				return store.Entry{Value: []byte(`{}`)}, []store.Write{w}, nil
 			})
 			check.OK(t, err)
 			_, err = p.User(ctx, "bad")
-			check.ErrorIs(t, err, grants.ErrUnreadableUser)
-			check.ErrorIs(t, p.ChangeUser(ctx, "bad", edits("revoke", func(*grants.User) {})), grants.ErrUnreadableUser)
-			check.ErrorIs(t, p.CreateUser(ctx, grants.User{Name: "bad"}, clientcfg.Event{}), grants.ErrExists)
+			check.ErrorIs(t, err, accounts.ErrUnreadableUser)
+			check.ErrorIs(t, p.ChangeUser(ctx, "bad", edits("revoke", func(*accounts.User) {})), accounts.ErrUnreadableUser)
+			check.ErrorIs(t, p.CreateUser(ctx, accounts.User{Name: "bad"}, clientcfg.Event{}), accounts.ErrExists)
 			check.Equal(t, "all", p.names(t, "", 10), "ann bad (unreadable) cat cät ")
-			check.OK(t, p.DeleteUser(ctx, "bad", func(u *grants.User) (clientcfg.Event, error) {
+			check.OK(t, p.DeleteUser(ctx, "bad", func(u *accounts.User) (clientcfg.Event, error) {
 				check.Equal(t, "what is known of it", u == nil, true)
 				return clientcfg.Event{}, nil
 			}))
@@ -181,7 +181,7 @@ func TestUnreadableUsers(t *testing.T) {
 		check.Equal(t, "first page", p.names(t, "", 2), "ann cat ")
 		check.Equal(t, "next page", p.names(t, "cat", 2), "cät ")
 		check.Equal(t, "after one that is not there", p.names(t, "b", 1), "cat ")
-		check.ErrorSays(t, grants.Tables[grants.UsersTable](&store.Record{Key: "x", Value: []byte(`{"passwordHash":"%argon2id$"}`)}), "hash")
+		check.ErrorSays(t, accounts.Tables[accounts.UsersTable](&store.Record{Key: "x", Value: []byte(`{"passwordHash":"%argon2id$"}`)}), "hash")
 	})
 }
 
@@ -203,20 +203,20 @@ func TestRestampUsers(t *testing.T) {
 func TestKnownRecords(t *testing.T) {
 	onBoth(t, func(p people) {
 		t := p.t
-		ctx, ada := t.Context(), grants.User{Name: "ada", Stamp: secret.NewStamp()}
-		of := func() grants.Known {
+		ctx, ada := t.Context(), accounts.User{Name: "ada", Stamp: secret.NewStamp()}
+		of := func() accounts.Known {
 			t.Helper()
 			k, err := p.Known(ctx, "ada")
 			check.OK(t, err)
 			return k
 		}
-		learn := func(u grants.User, address string) error {
-			return p.ChangeKnown(ctx, &u, func(k *grants.Known) {
+		learn := func(u accounts.User, address string) error {
+			return p.ChangeKnown(ctx, &u, func(k *accounts.Known) {
 				k.EndRow(later)
 				k.Add(address, later)
 			})
 		}
-		check.Equal(t, "known of nobody", fmt.Sprint(of()), fmt.Sprint(grants.Known{}))
+		check.Equal(t, "known of nobody", fmt.Sprint(of()), fmt.Sprint(accounts.Known{}))
 		const writers = 8
 		var calls sync.WaitGroup
 		for i := range writers {
@@ -234,9 +234,9 @@ func TestKnownRecords(t *testing.T) {
 			return nil
 		}, "ada"))
 
-		namesake := grants.User{Name: "ada", Stamp: secret.NewStamp()}
+		namesake := accounts.User{Name: "ada", Stamp: secret.NewStamp()}
 		check.OK(t, learn(namesake, "b"))
-		check.Equal(t, "known of the namesake", fmt.Sprint(of()), fmt.Sprint(grants.Known{
+		check.Equal(t, "known of the namesake", fmt.Sprint(of()), fmt.Sprint(accounts.Known{
 			Username: "ada", StampID: namesake.Stamp.ID, RowFrom: later, Addresses: map[string]time.Time{"b": later},
 		}))
 
@@ -263,6 +263,6 @@ func TestNamesakeIsNotKnown(t *testing.T) {
 	alice.Stamp = secret.NewStamp()
 	check.OK(t, w.store.CreateUser(t.Context(), alice, clientcfg.Event{}))
 	w.wrong("alice", 0, 9) // the first row already has one
-	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), accounts.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 }

@@ -1,4 +1,4 @@
-package grants_test
+package accounts_test
 
 import (
 	"errors"
@@ -7,24 +7,21 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
 
 // TestImportedHashThatWasChanged: an imported hash is not replaced if the password was changed in
 // between.
 func TestImportedHashThatWasChanged(t *testing.T) {
-	meanwhile := func() {}
-	w := newWorld(t, func(o *grants.Options) {
-		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
-	})
+	w, f := failingWorld(t)
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	check.OK(t, err)
-	w.changeUser(func(u *grants.User) { u.PasswordHash = string(hash) })
-	meanwhile = func() {
-		w.changeUser(func(u *grants.User) { u.PasswordHash = "that of another password" })
-	}
+	w.changeUser(func(u *accounts.User) { u.PasswordHash = string(hash) })
+	f.Meanwhile("Get users", func() {
+		w.changeUser(func(u *accounts.User) { u.PasswordHash = "that of another password" })
+	})
 	check.OK(t, w.signIn(here, "alice", password))
 	u, err := w.store.User(t.Context(), "alice")
 	check.OK(t, err)
@@ -38,24 +35,24 @@ func TestImportedHash(t *testing.T) {
 	const password = "another long password"
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	check.OK(t, err)
-	w.changeUser(func(u *grants.User) { u.PasswordHash = string(hash) })
+	w.changeUser(func(u *accounts.User) { u.PasswordHash = string(hash) })
 	stored := func() string {
 		t.Helper()
 		u, err := w.store.User(t.Context(), "alice")
 		check.OK(t, err)
 		return u.PasswordHash
 	}
-	_, _, err = w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password + "!"})
-	if !errors.Is(err, grants.ErrSignIn) || stored() != string(hash) {
+	_, _, err = w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password + "!"})
+	if !errors.Is(err, accounts.ErrSignIn) || stored() != string(hash) {
 		t.Errorf("a wrong password: %v, hash %s", err, stored())
 	}
-	cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	cookie, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 	check.OK(t, err)
 	if ours := stored(); !strings.HasPrefix(ours, "$argon2id$") || secret.Foreign(ours) != "" {
 		t.Errorf("the hash is %s", ours)
 	}
 	_, err = w.service.Session(t.Context(), cookie)
 	check.OK(t, err)
-	_, _, err = w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	_, _, err = w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
 	check.OK(t, err)
 }
