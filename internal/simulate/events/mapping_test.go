@@ -2,6 +2,8 @@ package events_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,70 +11,73 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// A mapping that does not fit is reported as such, and not as an unknown format. This holds even if
-// the format is detected.
-func TestMappingErrors(t *testing.T) {
+// TestOpenRefuses: what cannot be opened is refused with what to do about it. A mapping that does not
+// fit is reported as such, and not as an unknown format, also if the format is detected.
+func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	zip := filepath.Join(dir, "zip")
+	check.OK(t, os.WriteFile(zip, []byte("PK\x03\x04 and so on"), 0o600))
 	table := "when,app,sub\n2026-07-01T00:00:00Z,a,b\n"
-	long := strings.Repeat("column,", 40) + "last\n"
-	for name, tt := range map[string]struct{ mapping, text, says string }{
-		"a column is misspelt":   {"time=when,client=ap,user=sub", table, `-: mapping: client: there is no column "ap" in the first line, which has "when", "app", "sub"`},
-		"a column has no name":   {"time=when", table, "-: mapping: client is missing: add client=FIELD"},
-		"many columns":           {"time=when,client=app", long, `"column" and 11 more`},
-		"semicolons":             {"time=when,client=ap", "when;app\n", `which has "when", "app"`},
-		"JSON":                   {"client=.app", `{"app":"a"}`, "time is missing"},
-		"JSON, with text before": {"client=.app", `2026-07-01T00:00:00Z stdout F {"app":"a","b":1}`, "time is missing"},
+	stdin := []string{"-"}
+	for name, tt := range map[string]struct {
+		names             []string
+		format            events.Format
+		mapping, text     string
+		says              string
+		isAboutItsMapping bool
+	}{
+		"nothing":                 {names: nil, says: "no log to read"},
+		"no file":                 {names: []string{dir + "/none"}, says: "no such file"},
+		"a directory":             {names: []string{dir}, says: "is a directory"},
+		"the second file":         {names: []string{"testdata/okta.json", zip}, says: "zip is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
+		"an unknown name":         {names: []string{zip}, format: "ldap", says: `unknown format "ldap": use auto, oauth-server`},
+		"stdin twice":             {names: []string{"-", "-"}, text: "x", says: "once only"},
+		"no stdin":                {names: stdin, says: "no standard input"},
+		"carriage returns":        {names: stdin, text: "time,client\r1700000000,a\r", says: `end with a carriage return alone, which is not read: tr '\r' '\n' < FILE |`},
+		"bzip2":                   {names: stdin, text: "BZh91AY&SY\x8a", says: "- is a bzip2 archive, which is not read: bzcat FILE | oauth-server simulate -"},
+		"xz":                      {names: stdin, text: "\xfd7zXZ\x00\x00", says: "xzcat FILE |"},
+		"UTF-16":                  {names: stdin, text: "\xff\xfet\x00i\x00", says: "- is UTF-16, which is not read: iconv -f UTF-16 -t UTF-8 FILE |"},
+		"UTF-16, big endian":      {names: stdin, text: "\xfe\xff\x00t\x00i", says: "iconv -f UTF-16 -t UTF-8 FILE |"},
+		"UTF-16 that is Keycloak": {names: stdin, format: events.Keycloak, text: "\xff\xfet\x00i\x00", says: "is UTF-16"},
+		"no table":                {names: stdin, mapping: "client=a,time=b", text: "a line of text\n", says: "cannot be recognised by its first lines"},
+		"no text":                 {names: stdin, mapping: "client=a,time=b", text: "\x00\x01,\x02\n", says: "cannot be recognised by its first lines"},
+		"mapping of okta":         {names: []string{zip}, format: events.Okta, mapping: "client=a", says: "takes no mapping", isAboutItsMapping: true},
+		"a missing part":          {names: stdin, format: events.Common, mapping: "client=form", text: "x\n", says: `client: there is no part "form"`, isAboutItsMapping: true},
+		"a broken path":           {names: stdin, format: events.JSON, mapping: "client=.a[,time=.b", text: "{}", says: "a bracket is not closed", isAboutItsMapping: true},
+		"a column is misspelt":    {names: stdin, mapping: "time=when,client=ap,user=sub", text: table, says: `-: mapping: client: there is no column "ap" in the first line, which has "when", "app", "sub"`, isAboutItsMapping: true},
+		"a column has no name":    {names: stdin, mapping: "time=when", text: table, says: "-: mapping: client is missing: add client=FIELD", isAboutItsMapping: true},
+		"many columns":            {names: stdin, mapping: "time=when,client=app", text: strings.Repeat("column,", 40) + "last\n", says: `"column" and 11 more`, isAboutItsMapping: true},
+		"semicolons":              {names: stdin, mapping: "time=when,client=ap", text: "when;app\n", says: `which has "when", "app"`, isAboutItsMapping: true},
+		"JSON":                    {names: stdin, mapping: "client=.app", text: `{"app":"a"}`, says: "time is missing", isAboutItsMapping: true},
+		"JSON, with text before":  {names: stdin, mapping: "client=.app", text: `2026-07-01T00:00:00Z stdout F {"app":"a","b":1}`, says: "time is missing", isAboutItsMapping: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := events.Open([]string{"-"}, events.Options{Mapping: mapping(t, tt.mapping), Stdin: strings.NewReader(tt.text)})
+			o := events.Options{Format: tt.format, Mapping: mapping(t, tt.mapping)}
+			if tt.text != "" {
+				o.Stdin = strings.NewReader(tt.text)
+			}
+			_, err := events.Open(tt.names, o)
 			check.ErrorSays(t, err, tt.says)
 			var wrong *events.MappingError
-			check.Equal(t, "is about the mapping", errors.As(err, &wrong), true)
+			check.Equal(t, "is about the mapping", errors.As(err, &wrong), tt.isAboutItsMapping)
 		})
 	}
+	_, err := events.Open(stdin, events.Options{Format: events.CSV, Stdin: strings.NewReader("BZh,time,client\n")})
+	check.OK(t, err) // text that only begins like an archive
 }
 
-// Text that is not a table is not recognised as one.
-func TestNoTable(t *testing.T) {
+func TestParseMappingRefuses(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"a line of text\n", "\x00\x01,\x02\n"} {
-		_, err := events.Open([]string{"-"}, events.Options{Mapping: mapping(t, "client=a,time=b"), Stdin: strings.NewReader(text)})
-		check.ErrorSays(t, err, "cannot be recognised by its first lines")
-	}
-}
-
-// Files that must be converted are refused with an instruction, even if the format is given.
-func TestForeign(t *testing.T) {
-	t.Parallel()
-	for head, says := range map[string]string{
-		"BZh91AY&SY\x8a":        "- is a bzip2 archive, which is not read: bzcat FILE | oauth-server simulate -",
-		"\xfd7zXZ\x00\x00":      "xzcat FILE |",
-		"PK\x03\x04":            "unzip -p FILE |",
-		"\xff\xfet\x00i\x00":    "- is UTF-16, which is not read: iconv -f UTF-16 -t UTF-8 FILE |",
-		"\xfe\xff\x00t\x00i":    "iconv -f UTF-16 -t UTF-8 FILE |",
-		"\xff\xfe\x00\x00t\x00": "iconv -f UTF-16",
+	for text, says := range map[string]string{
+		"client":             `"client" is not key=field`,
+		"client=a,client=b":  "client is there twice",
+		"customer=a":         `unknown key "customer": use client, time, user`,
+		"==a":                `has no field`,
+		"client=.a,,time=.b": `"" is not key=field`,
 	} {
-		for _, format := range []events.Format{events.Auto, events.Keycloak} {
-			_, err := events.Open([]string{"-"}, events.Options{Format: format, Stdin: strings.NewReader(head)})
-			check.ErrorSays(t, err, says)
-		}
-	}
-	_, err := events.Open([]string{"-"}, events.Options{Format: events.CSV, Stdin: strings.NewReader("BZh,time,client\n")})
-	check.OK(t, err)
-}
-
-// The error of a missing field names its purpose.
-func TestMissingFieldIsNamed(t *testing.T) {
-	t.Parallel()
-	for text, tt := range map[string]struct{ mapping, want string }{
-		`192.0.2.3 - - [10/Oct/2025:20:55:39 +0000] "POST /token HTTP/1.1" 200 912`: {"", "client (field user): is missing"},
-		"time,client\nnoon,a": {"", "time: is not a time with a date"},
-		"when,client\nnoon,a": {"time=when,client=client", "time (field when): is not a time with a date"},
-		`{"client":"a"}`:      {"time=.time,client=.client", ".time: is missing"},
-	} {
-		_, r := readAll(t, events.Options{Mapping: mapping(t, tt.mapping), Stdin: strings.NewReader(text)}, "-")
-		c := r.Lines().Causes[0]
-		check.Equal(t, "cause", c.Field+": "+c.Problem, tt.want)
+		_, err := events.ParseMapping(text)
+		check.ErrorSays(t, err, says)
 	}
 }

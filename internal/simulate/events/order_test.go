@@ -49,35 +49,6 @@ func openText(t *testing.T, text string, o events.Options) *events.Reader {
 	return r
 }
 
-// Requests that are out of order are sorted. Requests with the same time keep their order in the
-// log.
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	got, r := readAll(t, events.Options{Stdin: strings.NewReader(csvOf(3, 1, 2, 1, 5))}, "-")
-	for i, want := range []string{`:01Z "c1"`, `:01Z "c3"`, `:02Z "c2"`, `:03Z "c0"`, `:05Z "c4"`} {
-		if !strings.Contains(strings.ReplaceAll(got[i], "22:13:2", ":0"), want) {
-			t.Errorf("request %d is %s, want %s", i, got[i], want)
-		}
-	}
-	check.Equal(t, "reordered", r.Lines().Reordered, 3)
-}
-
-// A request that is too far from its place is not read, and no other request is lost because of it.
-func TestTooLate(t *testing.T) {
-	t.Parallel()
-	seconds := []int{0}
-	for i := range 20_000 {
-		seconds = append(seconds, 100+i)
-	}
-	seconds = append(seconds, 99, 30_000)
-	r := openText(t, csvOf(seconds...), events.Options{})
-	got := secondsOf(t, r)
-	check.Equal(t, "requests", len(got), 20_002)
-	check.Equal(t, "lines", summary(r.Lines()),
-		"20002 read, 1 skipped, 1 unread: -:20003: time: is before that of lines far above, and too far from its place to be put in order: "+
-			"sort the log, or give its parts as files of their own")
-}
-
 // Files are merged by time, whatever their names, and each is open only while its requests come.
 func TestMerge(t *testing.T) {
 	t.Parallel()
@@ -206,12 +177,6 @@ func (f failingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestReadError(t *testing.T) {
-	t.Parallel()
-	_, r := readAll(t, events.Options{Stdin: failingReader{strings.NewReader(csvOf(1, 2) + "3,half a li")}}, "-")
-	check.Equal(t, "lines", summary(r.Lines()), "2 read, 1 skipped, 1 unread: -:4: file: cannot be read further")
-}
-
 // Strict reading stops at the first unreadable line, and reports its place and problem.
 func TestStrict(t *testing.T) {
 	t.Parallel()
@@ -234,96 +199,11 @@ func TestStrict(t *testing.T) {
 	check.Equal(t, "unread", r.Lines().Unread, 1)
 }
 
-// A line of more than 1 MiB is unread, and the next one is read.
-func TestLongLines(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 3<<20)
-	_, r := readAll(t, events.Options{Stdin: strings.NewReader(csvOf(1) + long + "\n1700000002,c\n1700000003," + long)}, "-")
-	check.Equal(t, "lines", summary(r.Lines()), "2 read, 1 skipped, 2 unread: -:3: line: is longer than 1 MiB")
-	event := `{"time":1700000000000,"type":"CLIENT_LOGIN","realmId":"r","clientId":"c"}`
-	_, r = readAll(t, events.Options{Format: events.Keycloak, Stdin: strings.NewReader("{\n\"a\": [" + strings.Repeat("1,\n", 2<<20) + "1]}" + event)}, "-")
-	check.Equal(t, "lines", summary(r.Lines()), "1 read, 0 skipped, 1 unread: -:1: line: is longer than 1 MiB")
-	_, r = readAll(t, events.Options{Stdin: strings.NewReader("[\n" + event + ",\n{\"a\":\"" + long + "\"},\n" + event + "]")}, "-")
-	check.Equal(t, "lines", summary(r.Lines()), "2 read, 0 skipped, 1 unread: -:3: line: is longer than 1 MiB")
-}
-
-// A time without a zone is in Options.Zone. Other times use their own zone.
-func TestZones(t *testing.T) {
-	t.Parallel()
-	text := "time,client\n2026-07-01 12:00:00,a\n2026-07-01T12:00:00Z,b\n2026-07-01T12:00:00+05:30,c\n2026-01-01 12:00:00,d\n"
-	for zone, want := range map[*time.Location][]string{
-		nil:                          {"2026-01-01T12:00:00Z d", "2026-07-01T06:30:00Z c", "2026-07-01T12:00:00Z a", "2026-07-01T12:00:00Z b"},
-		time.FixedZone("", -2*3600):  {"2026-01-01T14:00:00Z d", "2026-07-01T06:30:00Z c", "2026-07-01T12:00:00Z b", "2026-07-01T14:00:00Z a"},
-		mustLoad(t, "Europe/Berlin"): {"2026-01-01T11:00:00Z d", "2026-07-01T06:30:00Z c", "2026-07-01T10:00:00Z a", "2026-07-01T12:00:00Z b"},
-	} {
-		var got []string
-		r := openText(t, text, events.Options{Zone: zone})
-		var q traffic.Request
-		for r.Next(&q) {
-			got = append(got, q.At.Format(time.RFC3339)+" "+q.Client)
-		}
-		check.Equal(t, fmt.Sprint(zone), got, want)
-	}
-}
-
 func mustLoad(t *testing.T, name string) *time.Location {
 	t.Helper()
 	l, err := time.LoadLocation(name)
 	check.OK(t, err)
 	return l
-}
-
-// The most frequent cause comes first, with its first line.
-func TestCauses(t *testing.T) {
-	t.Parallel()
-	_, r := readAll(t, events.Options{Stdin: strings.NewReader("time,client\n\"x\nnoon,a\n1700000001,a\nnight,a\n")}, "-")
-	check.Equal(t, "lines", summary(r.Lines()),
-		"1 read, 1 skipped, 3 unread: -:3: time: is not a time with a date; -:2: line: has a quoted column that is not closed")
-}
-
-func TestOpenRefuses(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	unknown := filepath.Join(dir, "unknown")
-	check.OK(t, os.WriteFile(unknown, []byte("PK\x03\x04 and so on"), 0o600))
-	for name, tt := range map[string]struct {
-		names []string
-		o     events.Options
-		says  string
-	}{
-		"nothing":          {nil, events.Options{}, "no log to read"},
-		"no file":          {[]string{dir + "/none"}, events.Options{}, "no such file"},
-		"a directory":      {[]string{dir}, events.Options{}, "is a directory"},
-		"unknown content":  {[]string{unknown}, events.Options{}, "unknown is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
-		"carriage returns": {[]string{"-"}, events.Options{Stdin: strings.NewReader("time,client\r1700000000,a\r")}, `end with a carriage return alone, which is not read: tr '\r' '\n' < FILE |`},
-		"the second file":  {[]string{"testdata/okta.json", unknown}, events.Options{}, "zip archive"},
-		"an unknown name":  {[]string{unknown}, events.Options{Format: "ldap"}, `unknown format "ldap": use auto, oauth-server`},
-		"stdin twice":      {[]string{"-", "-"}, events.Options{Stdin: strings.NewReader("")}, "once only"},
-		"no stdin":         {[]string{"-"}, events.Options{}, "no standard input"},
-		"mapping of okta":  {[]string{unknown}, events.Options{Format: events.Okta, Mapping: mapping(t, "client=a")}, "takes no mapping"},
-		"a missing part":   {[]string{"-"}, events.Options{Format: events.Common, Mapping: mapping(t, "client=form"), Stdin: strings.NewReader("x\n")}, `client: there is no part "form"`},
-		"a broken path":    {[]string{"-"}, events.Options{Format: events.JSON, Mapping: mapping(t, "client=.a[,time=.b"), Stdin: strings.NewReader("{}")}, "a bracket is not closed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := events.Open(tt.names, tt.o)
-			check.ErrorSays(t, err, tt.says)
-		})
-	}
-}
-
-func TestParseMappingRefuses(t *testing.T) {
-	t.Parallel()
-	for text, says := range map[string]string{
-		"client":             `"client" is not key=field`,
-		"client=a,client=b":  "client is there twice",
-		"customer=a":         `unknown key "customer": use client, time, user`,
-		"==a":                `has no field`,
-		"client=.a,,time=.b": `"" is not key=field`,
-	} {
-		_, err := events.ParseMapping(text)
-		check.ErrorSays(t, err, says)
-	}
 }
 
 // clientsOf reads a log and returns its clients.
