@@ -291,27 +291,14 @@ func space(b []byte, i int) int {
 // text returns where the string that begins at i ends, or -1 if it has no end, and whether it has
 // escapes.
 func text(b []byte, i int) (end int, esc bool) {
-	for short := min(i+24, len(b)); i < short; i++ { // most are short
+	for ; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			return i, esc
 		case '\\':
 			esc = true
-			i++
+			i++ // it may be a quote
 		}
-	}
-	for i < len(b) {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return -1, false
-		}
-		end = i + n
-		slash := bytes.IndexByte(b[i:end], '\\')
-		if slash < 0 {
-			return end, esc
-		}
-		esc = true
-		i += slash + 2 // after the escape, which may be an escaped quote
 	}
 	return -1, false
 }

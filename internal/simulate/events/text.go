@@ -35,7 +35,7 @@ func (p *parser) pairs(b, separator []byte) bool {
 		if eq <= 0 {
 			return false
 		}
-		text, end := p.pair(b[eq+1:], separator)
+		text, end := pair(b[eq+1:], separator)
 		if end < 0 {
 			return false
 		}
@@ -45,7 +45,7 @@ func (p *parser) pairs(b, separator []byte) bool {
 }
 
 // pair reads a value and returns where it ends, or -1 if it has no end.
-func (p *parser) pair(b, separator []byte) (value []byte, end int) {
+func pair(b, separator []byte) (value []byte, end int) {
 	isKeycloak := len(separator) > 1
 	switch {
 	case len(b) > 0 && b[0] == '"':
@@ -58,7 +58,7 @@ func (p *parser) pair(b, separator []byte) (value []byte, end int) {
 		case isKeycloak:
 			return bytes.ReplaceAll(b[1:end], []byte(`\"`), []byte(`"`)), end + 1
 		}
-		return p.unquote(b[1:end]), end + 1
+		return unquote(b[1:end]), end + 1
 	case len(b) > 0 && b[0] == '\'' && isKeycloak:
 		if end = bytes.IndexByte(b[1:], '\''); end < 0 {
 			return nil, -1
@@ -83,36 +83,31 @@ var errKeycloakPairs = &problem{wholeLine, "has an event whose fields cannot be 
 // decodeKeycloak fills in the values from an event of Keycloak, or from a line of its log: as text,
 // or as an object with the event in its message.
 func (p *parser) decodeKeycloak(line []byte) *problem {
-	category, event := bytes.Index(line, keycloakEvents), len(keycloakEvents)
-	if brace := bytes.IndexByte(line, '{'); brace >= 0 && (category < 0 || brace < category) {
+	event, brace := bytes.Index(line, keycloakType), bytes.IndexByte(line, '{')
+	if !bytes.Contains(line, []byte("realmId=")) || !bytes.Contains(line, []byte("clientId=")) {
+		event = -1
+	}
+	if brace >= 0 && (event < 0 || brace < event) {
 		switch bad := p.decodeJSON(line); {
 		case bad == nil:
 			return p.decodeMessage()
-		case brace == 0 || category < 0 && bytes.Contains(line[brace:], []byte("realmId")):
+		case brace == 0 || event < 0 && bytes.Contains(line[brace:], []byte("realmId")):
 			return bad
 		}
 	}
-	if category < 0 && isEvent(line) { // a log format without the category
-		category, event = bytes.Index(line, keycloakType), 0
-	}
 	switch {
-	case category < 0 && !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0:
+	case event < 0 && !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0:
 		return notKeycloak
-	case category < 0:
+	case event < 0:
 		return skip // from another part of the server
 	}
-	logged := value{plain, line[:category]}
-	if at := lastDate(line[:category]); at != nil {
+	logged := value{plain, line[:event]}
+	if at := lastDate(line[:event]); at != nil {
 		logged.raw = at
 	} else if len(p.clock.stamp) > 0 {
 		logged = value{}
 	}
-	return p.decodeEvent(line[category+event:], logged)
-}
-
-// isEvent reports whether a text has the fields of an event.
-func isEvent(b []byte) bool {
-	return bytes.Contains(b, keycloakType) && bytes.Contains(b, []byte("realmId=")) && bytes.Contains(b, []byte("clientId="))
+	return p.decodeEvent(line[event:], logged)
 }
 
 // isType reports whether a text is the type of an event, known or not.

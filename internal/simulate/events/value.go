@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -66,26 +65,17 @@ func (d *decoder) unescape(text []byte) []byte {
 	return out[start:len(out):len(out)]
 }
 
-// unquote decodes the escapes of Go, which slog, Apache and nginx use. Invalid escapes stay
-// unchanged.
-func (d *decoder) unquote(text []byte) []byte {
+// unquote decodes the escapes of Go, which slog, Apache and nginx use. A text with other escapes
+// stays as it is.
+func unquote(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text
 	}
-	start := len(d.buf)
-	for rest := string(text); rest != ""; {
-		c, multibyte, tail, err := strconv.UnquoteChar(rest, '"')
-		switch {
-		case err != nil:
-			d.buf, tail = append(d.buf, rest[0]), rest[1:]
-		case multibyte:
-			d.buf = utf8.AppendRune(d.buf, c)
-		default:
-			d.buf = append(d.buf, byte(c)) //nolint:gosec // G115: it is a byte
-		}
-		rest = tail
+	decoded, err := strconv.Unquote(`"` + string(text) + `"`)
+	if err != nil {
+		return text
 	}
-	return d.buf[start:len(d.buf):len(d.buf)]
+	return []byte(decoded)
 }
 
 // parseAddr returns the first address of a list, with or without ports. It returns zero if there is

@@ -199,11 +199,12 @@ func (p *parser) mapWeb(m *Mapping, f Format) error {
 		p.clear()
 		for part, slot := range slots {
 			if raw := l.parts[part]; slot > 0 && raw != nil && string(raw) != "-" {
-				p.values[slot] = value{plain, p.unquote(raw)}
+				p.values[slot] = value{plain, unquote(raw)}
 			}
 		}
+		query, _ := url.ParseQuery(string(l.query)) // without pairs that are not valid
 		for name, slot := range parameters {
-			p.values[slot] = parameter(l.query, name)
+			p.values[slot] = value{plain, []byte(query.Get(name))}
 		}
 		if p.missing = missing; l.shifted {
 			p.missing = errWebShifted
@@ -211,25 +212,4 @@ func (p *parser) mapWeb(m *Mapping, f Format) error {
 		return nil
 	}
 	return err
-}
-
-// parameter returns a parameter of a query, decoded.
-func parameter(query []byte, name string) value {
-	for len(query) > 0 {
-		var part []byte
-		part, query, _ = bytes.Cut(query, []byte{'&'})
-		key, raw, _ := bytes.Cut(part, []byte{'='})
-		if string(key) != name {
-			continue
-		}
-		if bytes.IndexByte(raw, '%') < 0 && bytes.IndexByte(raw, '+') < 0 {
-			return value{plain, raw}
-		}
-		text, err := url.QueryUnescape(string(raw))
-		if err != nil {
-			return value{plain, raw}
-		}
-		return value{plain, []byte(text)}
-	}
-	return value{}
 }
