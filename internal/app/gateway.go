@@ -24,7 +24,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// becomeGateway serves clients the upstream, or serves other proxies a Judge, instead of the
+// becomeGateway serves clients the upstream, or serves other proxies a Decider, instead of the
 // endpoints of this server.
 func (e *edge) becomeGateway(l *limiting) error {
 	f := e.base
@@ -52,10 +52,10 @@ func (e *edge) becomeGateway(l *limiting) error {
 	return e.passOn(o)
 }
 
-// answerProxies serves a Judge to other proxies.
+// answerProxies serves a Decider to other proxies.
 func (e *edge) answerProxies(o gateway.Options) error {
 	f := e.base
-	j, err := gateway.NewJudge(o)
+	j, err := gateway.NewDecider(o)
 	if err != nil {
 		return err
 	}

@@ -34,10 +34,10 @@ func TestUnknownUsersInTheLog(t *testing.T) {
 			w.token(tt.form)
 			check.Eventually(t, "there is a line", func() bool { return strings.Contains(log.String(), "msg=request") })
 			check.Equal(t, log.String(), strings.Contains(log.String(), "user=unknown"), tt.unknown)
-			var judged check.Buffer
-			j := newJudge(t, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&judged, nil)) })
+			var decided check.Buffer
+			j := newDecider(t, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&decided, nil)) })
 			(&asked{body: "client_id=shop&" + tt.form}).send(j)
-			check.Equal(t, "at a judge: "+judged.String(), strings.Contains(judged.String(), "user=unknown"), !strings.Contains(tt.form, "client_c") && !strings.Contains(tt.form, "username"))
+			check.Equal(t, "at a decider: "+decided.String(), strings.Contains(decided.String(), "user=unknown"), !strings.Contains(tt.form, "client_c") && !strings.Contains(tt.form, "username"))
 		})
 	}
 }

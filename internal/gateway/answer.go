@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// errUnderWay is the error of a request that exceeds a limit of underWay, or that the Judge rejects
+// errUnderWay is the error of a request that exceeds a limit of underWay, or that the Decider rejects
 // as crowded.
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
 
@@ -35,7 +35,7 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 		x.fail(w, r, Crowded, http.StatusTooManyRequests, code,
 			"Too many token requests of this client wait for the authorization server, which has not accepted its credentials yet; retry after 1 second.")
 	default:
-		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
+		x.fail(w, r, Unchecked, http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "The gateway cannot check requests; try again later.")
 	}
 }
 

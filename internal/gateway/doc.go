@@ -22,7 +22,7 @@
 // address and in total.
 //
 // [NewMiddleware] does the same for a token endpoint in this process. Package tokenlimit is its
-// public API. A [Judge] tells other proxies whether a request may pass. It counts the request at
+// public API. A [Decider] tells other proxies whether a request may pass. It counts the request at
 // once, because it does not see the answer. Package envoy connects it to Envoy.
 //
 // If the gateway itself fails to check a request, for example because of a panic, the request

@@ -23,7 +23,7 @@ import (
 // answer that the gateway inspects before it writes anything. So if the answer breaks off, forward
 // returns an error and the client gets another answer. Once the request is sent, only ctx can stop
 // it. forward does the work of [httputil.ReverseProxy] for a request and an answer in memory.
-func (x *tokenCall) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) error {
+func (x *tokenCall) forward(ctx context.Context, w *answer, r *http.Request, body []byte) error {
 	began, status, read := time.Now(), 0, []byte(nil)
 	res, err := x.g.tokens.Send(r.Context(), x.g.outgoing(ctx, w, r, body)) //nolint:contextcheck // until it is written
 	if err == nil {
@@ -40,7 +40,7 @@ func (x *tokenCall) forward(ctx context.Context, w http.ResponseWriter, r *http.
 	if len(res.Trailer) > 0 {
 		res.Header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", ")}
 	}
-	maps.Copy(w.Header(), res.Header)
+	w.header = res.Header
 	w.WriteHeader(status)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {

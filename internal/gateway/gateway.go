@@ -52,7 +52,7 @@ type Options struct {
 	// Claim is the name of the claim that holds the user. Empty: sub.
 	Claim string
 	// Introspection finds the user if an answer shows none. Nil: no introspection. NewMiddleware
-	// and NewJudge ignore it.
+	// and NewDecider ignore it.
 	Introspection Introspection
 	// OnError defaults to Allow.
 	OnError OnError
@@ -61,7 +61,7 @@ type Options struct {
 	AnswerWithin time.Duration
 	// PublicURL is the origin at which clients reach the gateway: a scheme and a host. The upstream
 	// gets it as Host and in the forwarded fields, and requests for another host get 421. Nil: the
-	// gateway serves every host and sends the upstream its own host. NewMiddleware and NewJudge
+	// gateway serves every host and sends the upstream its own host. NewMiddleware and NewDecider
 	// ignore it.
 	PublicURL *url.URL
 	// ClientAddr returns the client address of a request, and whether the peer is a trusted proxy.
@@ -76,7 +76,7 @@ type Options struct {
 	// block. Nil disables it.
 	Answered func(context.Context, Result)
 	// Exchanged is called after each request to the upstream, answered or not. It must not block.
-	// Nil disables it. NewMiddleware and NewJudge ignore it.
+	// Nil disables it. NewMiddleware and NewDecider ignore it.
 	Exchanged func(Exchange)
 }
 

@@ -388,7 +388,7 @@ func TestStrangersHoldLittle(t *testing.T) {
 	}
 }
 
-// TestDefects checks that after a defect in the judgement requests pass, or not, depending on
+// TestDefects checks that after a defect in a check requests pass, or not, depending on
 // OnError.
 func TestDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {

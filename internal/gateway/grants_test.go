@@ -56,10 +56,10 @@ func TestLimitsForSomeGrants(t *testing.T) {
 	}
 }
 
-// TestAJudgeTellsGrantsApart also covers the grants that only a limit at a gateway can name.
-func TestAJudgeTellsGrantsApart(t *testing.T) {
+// TestDeciderTellsGrantsApart also covers the grants that only a limit at a gateway can name.
+func TestDeciderTellsGrantsApart(t *testing.T) {
 	const ask = `{"client_id":"shop","user":"ada","grant_type":"`
-	h := newJudge(t, onlyFor(t, ratelimit.GrantExchange))
+	h := newDecider(t, onlyFor(t, ratelimit.GrantExchange))
 	for i, want := range []asked{
 		{body: ask + `urn:ietf:params:oauth:grant-type:device_code"}`, want: 200},
 		{body: ask + `urn:x"}`, want: 200},

@@ -146,13 +146,13 @@ func TestGoneWhileItWaits(t *testing.T) {
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", 1, ratelimit.LongestWait)}
 	settings.Default.MaxWait = &longest
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	var judge *limiter.Limiter
+	var limits *limiter.Limiter
 	w := newWorld(t, 1, func(o *gateway.Options) {
-		judge = limiter.New(limiter.Options{
+		limits = limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon.Add(50 * time.Millisecond) }, // within a frame
 			Policies: func() limiter.Policies { return policies },
 		})
-		o.Limiter = judge
+		o.Limiter = limits
 	})
 	w.upstream(issues("shop", ""))
 	w.wantStatus("first", oneToken, 200)
@@ -162,7 +162,7 @@ func TestGoneWhileItWaits(t *testing.T) {
 		defer close(done)
 		w.ServeHTTP(httptest.NewRecorder(), tokenRequest(ctx))
 	}()
-	check.Eventually(t, "it waits", func() bool { return judge.Waiting() == 1 })
+	check.Eventually(t, "it waits", func() bool { return limits.Waiting() == 1 })
 	hangUp()
 	<-done
 	w.wantCame(1)

@@ -28,7 +28,7 @@ type Question struct {
 	Remote netip.Addr // client address; zero: unknown
 	Hits   int        // the number of requests to count; 0: decide without counting
 
-	// Decision is set by [Judge.Ask]. Zero: the limits were not checked.
+	// Decision is set by [Decider.Ask]. Zero: the limits were not checked.
 	Decision ratelimit.Decision
 }
 
@@ -36,7 +36,7 @@ type Question struct {
 // The caller limits the body to [MaxBody]. It returns a [tokenrequest.Error] if servers might parse
 // the request differently.
 func ReadQuestion(header http.Header, query string, body []byte) (Question, error) {
-	said, err := tokenrequest.Read(header, query, body)
+	said, _, err := tokenrequest.Read(header, query, body)
 	return Question{
 		ClientID: said.ClientID, Grant: said.Grant, Hits: 1,
 		User: strings.TrimLeft(said.Username, " "), // keys that start with a space are not users
@@ -82,26 +82,26 @@ type Answer struct {
 // IsToken reports whether a request, as the client sent it, may be a token request, with the rules
 // of a gateway: by method and path, and for a path near a token endpoint also by query and body.
 // body is nil if it is unknown. Without TokenPaths, every path is a token endpoint.
-func (j *Judge) IsToken(r *http.Request, body []byte) bool {
+func (d *Decider) IsToken(r *http.Request, body []byte) bool {
 	unknown := body == nil && r.ContentLength != 0
-	return j.g.isToken(r) || j.g.isNear(r) && (unknown || tokenrequest.MayAsk(r.Header, r.URL.RawQuery, body))
+	return d.g.isToken(r) || d.g.isNear(r) && (unknown || tokenrequest.MayAsk(r.Header, r.URL.RawQuery, body))
 }
 
 // Ask answers the questions that read returns. All of them belong to one request: if one is over a
 // limit, none of them counts. read returns a [tokenrequest.Error] or [ErrTooLarge] to refuse the
 // request. OnError decides after a panic in read. Ask logs the method, path and X-Request-Id of r.
 // The answer allows scripts of r's Origin to read it, or scripts of any origin if there is none.
-func (j *Judge) Ask(r *http.Request, read func() ([]Question, error)) Answer {
+func (d *Decider) Ask(r *http.Request, read func() ([]Question, error)) Answer {
 	w := &kept{header: http.Header{}}
-	x := &tokenCall{g: j.g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
+	x := &tokenCall{g: d.g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
 	r = accesslog.Identify(r, http.Header{}, true)
 	asked := x.answer(r, read)
 	return Answer{Status: x.out.status, Header: w.answer(), Body: w.body.Bytes(), Asked: asked}
 }
 
-// Defect logs and counts a panic in the caller, outside of [Judge.Ask].
-func (j *Judge) Defect(ctx context.Context, panicked any) {
-	_ = j.g.guarded(ctx, func(context.Context) error { panic(panicked) }) // the caller writes the answer
+// Defect logs and counts a panic in the caller, outside of [Decider.Ask].
+func (d *Decider) Defect(ctx context.Context, panicked any) {
+	_ = d.g.guarded(ctx, func(context.Context) error { panic(panicked) }) // the caller writes the answer
 }
 
 // kept is an [http.ResponseWriter] that stores the answer.

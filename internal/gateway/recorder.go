@@ -17,14 +17,19 @@ type answer struct {
 	http.ResponseWriter
 	x        *tokenCall
 	ctx      context.Context // of the request
-	header   http.Header     // as the endpoint sets it
+	header   http.Header     // as the endpoint sets it; nil: nothing yet
 	status   int             // 0: none yet
 	withheld bool            // the status and body are buffered
 	body     bytes.Buffer
 }
 
 // Header implements [http.ResponseWriter].
-func (a *answer) Header() http.Header { return a.header }
+func (a *answer) Header() http.Header {
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return a.header
+}
 
 // Unwrap gives [http.ResponseController] the underlying writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

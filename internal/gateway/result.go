@@ -24,8 +24,8 @@ const (
 	Refused                    // the request is for another host, or the upstream might parse it differently
 	Unreachable                // the upstream did not answer
 	Gone                       // the client hung up; a token that the upstream issued still counts
-	Unjudged                   // the gateway failed to check the request, and denied it
-	Passed                     // a Judge let it pass and does not see the answer
+	Unchecked                  // the gateway failed to check the request, and denied it
+	Passed                     // a Decider let it pass and does not see the answer
 
 	// Outcomes is the number of outcomes.
 	Outcomes = iota

@@ -87,7 +87,7 @@ func TestScriptsReadOwnAnswers(t *testing.T) {
 			want: 504, body: form, edit: func(o *gateway.Options) { o.AnswerWithin = time.Millisecond },
 			upstream: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		},
-		"not judged": {want: 503, body: form, edit: func(o *gateway.Options) {
+		"not checked": {want: 503, body: form, edit: func(o *gateway.Options) {
 			o.OnError, o.Limiter.Policies = gateway.Deny, func() limiter.Policies { panic("a defect") }
 		}},
 	} {
@@ -147,15 +147,15 @@ func TestScriptsReadTheFieldsOfPassedAnswers(t *testing.T) {
 	}
 }
 
-// TestScriptsReadAnswersOfTheJudge checks the answers that proxies pass on.
-func TestScriptsReadAnswersOfTheJudge(t *testing.T) {
+// TestScriptsReadAnswersOfTheDecider checks the answers that proxies pass on.
+func TestScriptsReadAnswersOfTheDecider(t *testing.T) {
 	for _, origin := range []string{spa, ""} {
-		h := newJudge(t)
-		asScript(h, gateway.JudgePath, origin, "client_id=shop&grant_type=client_credentials")
+		h := newDecider(t)
+		asScript(h, gateway.DecidePath, origin, "client_id=shop&grant_type=client_credentials")
 		for form, want := range map[string]int{
 			"client_id=shop&grant_type=client_credentials": 429, "client_id=shop&client_id=other": 400, strings.Repeat("x", gateway.MaxBody+1): 413,
 		} {
-			header, status := statusFor(h, http.MethodPost, gateway.JudgePath, origin, form)
+			header, status := statusFor(h, http.MethodPost, gateway.DecidePath, origin, form)
 			check.Equal(t, "status", status, want)
 			wantReadable(t, origin, header)
 		}

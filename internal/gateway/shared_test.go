@@ -20,12 +20,12 @@ import (
 
 // instances are gateways that share their counts and their mappings to users.
 type instances struct {
-	t      *testing.T
-	limit  int64
-	store  *testworld.Store
-	judge  *limiter.Limiter
-	now    time.Time
-	shared []*sharing.Subjects
+	t       *testing.T
+	limit   int64
+	store   *testworld.Store
+	limiter *limiter.Limiter
+	now     time.Time
+	shared  []*sharing.Subjects
 }
 
 func newInstances(t *testing.T, limit int64) *instances {
@@ -38,13 +38,13 @@ func newInstances(t *testing.T, limit int64) *instances {
 func (i *instances) start() *world {
 	i.t.Helper()
 	return newWorld(i.t, i.limit, func(o *gateway.Options) {
-		if i.judge == nil {
-			i.judge = o.Limiter
+		if i.limiter == nil {
+			i.limiter = o.Limiter
 		}
 		memory := subject.NewMemory(0)
 		s := sharing.New(sharing.Options{Store: sharing.NewRepository(i.store), Memory: memory})
 		i.shared = append(i.shared, s)
-		o.Limiter, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }
+		o.Limiter, o.Subjects, o.Shared, o.Now = i.limiter, memory, s, func() time.Time { return i.now }
 	})
 }
 
@@ -202,18 +202,18 @@ func TestShortLives(t *testing.T) {
 	}
 }
 
-// TestWhatAsksNothing checks that usernames are not stored, and that a Judge for other proxies does
+// TestWhatAsksNothing checks that usernames are not stored, and that a Decider for other proxies does
 // not follow tokens.
 func TestWhatAsksNothing(t *testing.T) {
 	i := newInstances(t, 1000)
 	w := i.start()
 	w.upstream(issues("0b5c", ""))
 	w.wantStatus("password", "grant_type=password&username=ada&password=p", 200)
-	h, err := gateway.NewJudge(gateway.Options{
-		Limiter: i.judge, Shared: i.shared[0], ClientAddr: func(*http.Request) (a netip.Addr, _ bool) { return a, false },
+	h, err := gateway.NewDecider(gateway.Options{
+		Limiter: i.limiter, Shared: i.shared[0], ClientAddr: func(*http.Request) (a netip.Addr, _ bool) { return a, false },
 	})
 	check.OK(t, err)
-	asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, gateway.JudgePath,
+	asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, gateway.DecidePath,
 		strings.NewReader("client_id=shop&grant_type=refresh_token&refresh_token=r1"))
 	asked.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answered := httptest.NewRecorder()
@@ -238,7 +238,7 @@ func TestGuessedTokens(t *testing.T) {
 	check.Equal(t, "waiting", st.Waiting, 0)
 }
 
-// TestStoreAway checks that without the store, requests are judged as if nothing were shared.
+// TestStoreAway checks that without the store, requests are decided as if nothing were shared.
 func TestStoreAway(t *testing.T) {
 	i := newInstances(t, 2)
 	w := i.start()

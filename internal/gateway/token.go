@@ -74,7 +74,7 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 			form = []byte(r.PostForm.Encode())
 		}
 		var shown tokenrequest.Credentials
-		x.said, shown, err = tokenrequest.ReadAll(r.Header, r.URL.RawQuery, form)
+		x.said, shown, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
 		x.said.ClientID = counted(x.said.ClientID)
 		x.by = g.credentials(&x.said, &shown, x.result.remote)
 	}
@@ -93,7 +93,7 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	x.result.outcome = Failed // until a token is issued
 	lasting, end := x.lasting(r.Context())
 	defer end()
-	a := &answer{ResponseWriter: w, x: x, ctx: lasting, header: http.Header{}}
+	a := &answer{ResponseWriter: w, x: x, ctx: lasting}
 	if !g.inside {
 		if err := x.forward(lasting, a, r, body); err != nil {
 			x.unreachable(w, r, err)
@@ -220,7 +220,7 @@ func anyCase(said *tokenrequest.Request) subject.Digest {
 // handler of the request calls it with the context of the request. It ignores names that cannot be
 // users.
 func SetUser(ctx context.Context, user string) {
-	if x, judged := ctx.Value(tokenCallKey{}).(*tokenCall); judged && subject.Fit(user) {
+	if x, is := ctx.Value(tokenCallKey{}).(*tokenCall); is && subject.Fit(user) {
 		x.named = user
 	}
 }
@@ -305,23 +305,23 @@ func (x *tokenCall) answered() bool {
 	return refused || x.result.outcome == Gone
 }
 
-// errNotJudged is the error of a request that the gateway failed to check.
-var errNotJudged = errors.New("gateway: the request could not be judged")
+// errUnchecked is the error of a request that the gateway failed to check.
+var errUnchecked = errors.New("gateway: the request could not be checked")
 
-// guarded calls judge, a part of the limit checks, and recovers from a panic in it. It logs the
+// guarded calls check, a part of the limit checks, and recovers from a panic in it. It logs the
 // panic. Then the request passes, or is denied if OnError is Deny.
-func (g *Gateway) guarded(ctx context.Context, judge func(context.Context) error) (err error) {
+func (g *Gateway) guarded(ctx context.Context, check func(context.Context) error) (err error) {
 	defer func() {
 		defect := recover()
 		if defect == nil {
 			return
 		}
-		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be judged: this is a defect of the gateway",
+		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be checked: this is a defect of the gateway",
 			slog.String("on_error", string(g.o.OnError)), slog.Any("panic", defect), slog.String("stack", string(debug.Stack())))
 		g.counts.defects.Add(1)
 		if err = nil; g.o.OnError == Deny {
-			err = errNotJudged
+			err = errUnchecked
 		}
 	}()
-	return judge(ctx)
+	return check(ctx)
 }

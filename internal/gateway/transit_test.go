@@ -207,7 +207,7 @@ func TestNoInterimAnswersForHTTP10(t *testing.T) {
 }
 
 // TestRequestTrailer checks that the trailer of a request arrives, except fields about its origin.
-// The trailer of a token request is removed, because it would not be judged.
+// The trailer of a token request is removed, because it would not be checked.
 func TestRequestTrailer(t *testing.T) {
 	const trailer = "Trailer: X-Sum, X-Real-Ip, Host, a b\r\nTransfer-Encoding: chunked\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n" +
 		"b\r\nclient_id=a\r\n0\r\nX-Sum: 1\r\nX-Real-Ip: 192.0.2.7\r\nHost: a\r\nX-Unannounced: 1\r\n\r\n"

@@ -23,7 +23,7 @@ const partialBody = "X-Envoy-Auth-Partial-Body"
 // authorization implements the external authorization service.
 type authorization struct {
 	authv3.UnimplementedAuthorizationServer
-	judge *gateway.Judge
+	decider *gateway.Decider
 }
 
 // Check implements [authv3.AuthorizationServer].
@@ -34,7 +34,7 @@ func (s *authorization) Check(ctx context.Context, in *authv3.CheckRequest) (*au
 	if origin := header.Get("Origin"); origin != "" {
 		call.Header.Set("Origin", origin)
 	}
-	answer := s.judge.Ask(call, func() ([]gateway.Question, error) { return s.question(in, header) })
+	answer := s.decider.Ask(call, func() ([]gateway.Question, error) { return s.question(in, header) })
 	if answer.Status == http.StatusOK {
 		return &authv3.CheckResponse{
 			Status: &rpcstatus.Status{Code: int32(codes.OK)},
@@ -81,7 +81,7 @@ func (s *authorization) question(in *authv3.CheckRequest, header http.Header) ([
 	if err != nil {
 		r.ContentLength = -1
 	}
-	if !s.judge.IsToken(r, body) {
+	if !s.decider.IsToken(r, body) {
 		return nil, nil
 	}
 	if err != nil {

@@ -161,7 +161,7 @@ func TestTokenPaths(t *testing.T) {
 	part := with("x-envoy-auth-partial-body", "true")
 	check.Equal(t, "the beginning of a body near a token endpoint", w.check(t, post("x", at("POST", "/realms/a/token/x"), part)).status, 413)
 	check.Equal(t, "an upload", w.check(t, post("x", at("POST", "/upload"), part)).status, 200)
-	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 12})
+	check.Equal(t, "requests", w.decider.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 12})
 }
 
 // TestAuthorizationAnswer checks that both answers have the limit fields, and that a denial

@@ -1,4 +1,4 @@
-// Package envoy serves a [gateway.Judge] over Envoy's gRPC protocols:
+// Package envoy serves a [gateway.Decider] over Envoy's gRPC protocols:
 //
 //   - the rate limit service v3 (envoy.service.ratelimit.v3), for configurations that already put
 //     the client, and perhaps the user, of a token request in descriptors;

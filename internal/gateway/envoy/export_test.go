@@ -9,9 +9,9 @@ import (
 )
 
 // Services returns both services without a server.
-func Services(j *gateway.Judge) (authv3.AuthorizationServer, ratelimitv3.RateLimitServiceServer) {
-	return &authorization{judge: j}, &rateLimits{judge: j}
+func Services(j *gateway.Decider) (authv3.AuthorizationServer, ratelimitv3.RateLimitServiceServer) {
+	return &authorization{decider: j}, &rateLimits{decider: j}
 }
 
 // Recovering returns the interceptor.
-func Recovering(j *gateway.Judge) grpc.UnaryServerInterceptor { return recovering(j) }
+func Recovering(j *gateway.Decider) grpc.UnaryServerInterceptor { return recovering(j) }

@@ -20,7 +20,7 @@ func FuzzAuthorization(f *testing.F) {
 	f.Add("/oauth2/token", "application/x-www-form-urlencoded", "", []byte("client_id=shop&grant_type=client_credentials"))
 	f.Add("/oauth2/token?a=b", "application/json", basic("shop"), []byte(`{"client_id":"shop"}`))
 	f.Add("/%zz", "text/plain", "Bearer x, Basic y", []byte("!"))
-	j := newJudge(f)
+	j := newDecider(f)
 	auth, _ := envoy.Services(j)
 	f.Fuzz(func(t *testing.T, path, kind, authorization string, body []byte) {
 		joined := post(string(body), at("POST", path), with("content-type", kind), with("authorization", authorization))
@@ -70,7 +70,7 @@ func FuzzMessages(f *testing.F) {
 		check.OK(f, err)
 		f.Add(raw)
 	}
-	j := newJudge(f)
+	j := newDecider(f)
 	auth, limits := envoy.Services(j)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if in := (&authv3.CheckRequest{}); proto.Unmarshal(raw, in) == nil {

@@ -33,18 +33,18 @@ const (
 	KeyAddress = "remote_address" // set by Envoy's remote_address action
 )
 
-// rateLimits implements the rate limit service. It answers OK or OVER_LIMIT. If the judge refuses a
+// rateLimits implements the rate limit service. It answers OK or OVER_LIMIT. If the decider refuses a
 // request for another reason, it also answers OVER_LIMIT, with the reason as the body, because
 // Envoy lets the request pass after a gRPC error.
 type rateLimits struct {
 	ratelimitv3.UnimplementedRateLimitServiceServer
-	judge *gateway.Judge
+	decider *gateway.Decider
 }
 
 // ShouldRateLimit implements [ratelimitv3.RateLimitServiceServer]. The domain is ignored.
 func (s *rateLimits) ShouldRateLimit(ctx context.Context, in *ratelimitv3.RateLimitRequest) (*ratelimitv3.RateLimitResponse, error) {
 	call := callOf(ctx, http.MethodPost, ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName, "")
-	answer := s.judge.Ask(call, func() ([]gateway.Question, error) { return questions(in) })
+	answer := s.decider.Ask(call, func() ([]gateway.Question, error) { return questions(in) })
 	out := &ratelimitv3.RateLimitResponse{OverallCode: ratelimitv3.RateLimitResponse_OK}
 	if answer.Status != http.StatusOK {
 		out.OverallCode, out.RawBody = ratelimitv3.RateLimitResponse_OVER_LIMIT, answer.Body

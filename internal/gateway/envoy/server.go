@@ -45,22 +45,22 @@ type Server struct {
 	health *health.Server
 }
 
-// NewServer returns a Server for the judge. With a nil config it speaks plaintext HTTP/2.
-func NewServer(judge *gateway.Judge, config *tls.Config) *Server {
+// NewServer returns a Server for the decider. With a nil config it speaks plaintext HTTP/2.
+func NewServer(decider *gateway.Decider, config *tls.Config) *Server {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(4 * window), grpc.InTapHandle(timed),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: time.Minute, Timeout: 20 * time.Second}),
-		grpc.UnaryInterceptor(recovering(judge)),
+		grpc.UnaryInterceptor(recovering(decider)),
 	}
 	if config != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(config)))
 	}
 	s := &Server{grpc: grpc.NewServer(o...), health: health.NewServer()}
-	ratelimitv3.RegisterRateLimitServiceServer(s.grpc, &rateLimits{judge: judge})
-	authv3.RegisterAuthorizationServer(s.grpc, &authorization{judge: judge})
+	ratelimitv3.RegisterRateLimitServiceServer(s.grpc, &rateLimits{decider: decider})
+	authv3.RegisterAuthorizationServer(s.grpc, &authorization{decider: decider})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
@@ -104,14 +104,14 @@ func timed(ctx context.Context, info *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
-// recovering turns a panic outside of [gateway.Judge.Ask] into an error of the call, so the process
+// recovering turns a panic outside of [gateway.Decider.Ask] into an error of the call, so the process
 // survives. Envoy's failure mode then decides about the request.
-func recovering(judge *gateway.Judge) grpc.UnaryServerInterceptor {
+func recovering(decider *gateway.Decider) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
 		defer func() {
 			if panicked := recover(); panicked != nil {
-				judge.Defect(ctx, panicked)
-				out, err = nil, status.Error(codes.Internal, "the request could not be judged")
+				decider.Defect(ctx, panicked)
+				out, err = nil, status.Error(codes.Internal, "the request could not be checked")
 			}
 		}()
 		return handler(ctx, in)

@@ -29,21 +29,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a judge behind both protocols. It admits two requests an hour for each user and each
+// world is a decider behind both protocols. It admits two requests an hour for each user and each
 // client, four for a client in total, and three from one address.
 type world struct {
-	judge  *gateway.Judge
-	server *envoy.Server
-	limits ratelimitv3.RateLimitServiceClient
-	auth   authv3.AuthorizationClient
-	health healthv1.HealthClient
+	decider *gateway.Decider
+	server  *envoy.Server
+	limits  ratelimitv3.RateLimitServiceClient
+	auth    authv3.AuthorizationClient
+	health  healthv1.HealthClient
 }
 
 func limitsOf(name string, n int64) []ratelimit.Limit {
 	return []ratelimit.Limit{ratelimit.NewLimit(name, n, time.Hour)}
 }
 
-func newJudge(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Judge {
+func newDecider(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Decider {
 	tb.Helper()
 	settings := ratelimit.DefaultSettings()
 	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), Total: limitsOf("total", 4), Source: limitsOf("source", 3)}
@@ -58,15 +58,15 @@ func newJudge(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Judge {
 	for _, edit := range edits {
 		edit(&o)
 	}
-	j, err := gateway.NewJudge(o)
+	j, err := gateway.NewDecider(o)
 	check.OK(tb, err)
 	return j
 }
 
 func newWorld(tb testing.TB, edits ...func(*gateway.Options)) *world {
 	tb.Helper()
-	w := &world{judge: newJudge(tb, edits...)}
-	w.server = envoy.NewServer(w.judge, nil)
+	w := &world{decider: newDecider(tb, edits...)}
+	w.server = envoy.NewServer(w.decider, nil)
 	pipe, ended := bufconn.Listen(1<<20), make(chan error, 1)
 	go func() { ended <- w.server.Serve(pipe) }()
 	conn, err := grpc.NewClient("passthrough:///judge", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -88,7 +88,7 @@ func broken(on gateway.OnError) func(*gateway.Options) {
 	}
 }
 
-// TestDefects checks that on_error decides about a request that could not be judged, in both
+// TestDefects checks that on_error decides about a request that could not be checked, in both
 // protocols.
 func TestDefects(t *testing.T) {
 	for _, tc := range []struct {
@@ -105,7 +105,7 @@ func TestDefects(t *testing.T) {
 		check.Equal(t, "its statuses", len(limited.GetStatuses()), 1)
 		authorized := w.check(t, post("client_id=shop&grant_type=client_credentials"))
 		check.Equal(t, "authorization, on_error "+string(tc.on), authorized.status, tc.auth)
-		check.Equal(t, "defects", w.judge.Stats().Defects, 2)
+		check.Equal(t, "defects", w.decider.Stats().Defects, 2)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestStats(t *testing.T) {
 	w.should(t, &ratelimitv3.RateLimitRequest{})
 	w.check(t, post("client_id=shop&client_id=shop"))
 	want := [gateway.Outcomes]uint64{gateway.Passed: 3, gateway.Denied: 1, gateway.Refused: 1}
-	check.Equal(t, "requests", w.judge.Stats().Requests, want)
+	check.Equal(t, "requests", w.decider.Stats().Requests, want)
 }
 
 // TestHealth checks that each service is healthy until the server stops, and that calls are
@@ -180,9 +180,9 @@ func hide(t *testing.T, o *gateway.Options) {
 	o.Limiter.Policies = func() limiter.Policies { return policies }
 }
 
-// TestPanics checks that a panic outside of the judgement ends its call and counts as a defect.
+// TestPanics checks that a panic outside of a decision ends its call and counts as a defect.
 func TestPanics(t *testing.T) {
-	j := newJudge(t)
+	j := newDecider(t)
 	_, err := envoy.Recovering(j)(t.Context(), nil, nil, func(context.Context, any) (any, error) { panic("a defect") })
 	check.Equal(t, "code", status.Code(err), codes.Internal)
 	check.Equal(t, "defects", j.Stats().Defects, 1)

@@ -19,7 +19,7 @@ import (
 // with DEADLINE_EXCEEDED.
 func TestCallThatDoesNotComeIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, pipe, ended := envoy.NewServer(newJudge(t), nil), bufconn.Listen(1<<20), make(chan error, 1)
+		server, pipe, ended := envoy.NewServer(newDecider(t), nil), bufconn.Listen(1<<20), make(chan error, 1)
 		go func() { ended <- server.Serve(pipe) }()
 		c, err := pipe.DialContext(t.Context())
 		check.OK(t, err)

@@ -1,7 +1,6 @@
 package tokenrequest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"strings"
 )
@@ -21,46 +20,45 @@ const (
 // servers refuse such an assertion anyway. Others accept assertions of trusted issuers (workload
 // identity), with a sub chosen by the issuer. So in that case the sub is the client only if there
 // is no client_id.
-func assertedClientID(p *params) ([]byte, error) {
+func (p *params) assertedClientID() (string, error) {
 	token, kind := p.values[assertion], p.values[assertionType]
 	switch {
-	case len(token) == 0:
-		return nil, nil
-	case len(kind) == 0:
-		return nil, refuse("There is a client_assertion without a client_assertion_type.")
-	case string(kind) != jwtBearer && string(kind) != jwtSPIFFE:
-		return nil, nil
+	case token == "":
+		return "", nil
+	case kind == "":
+		return "", refuse("There is a client_assertion without a client_assertion_type.")
+	case kind != jwtBearer && kind != jwtSPIFFE:
+		return "", nil
 	}
 	payload, ok := jwtPayload(token)
 	if !ok {
-		return nil, refuse("The client_assertion is not a signed JWT.")
+		return "", refuse("The client_assertion is not a signed JWT.")
 	}
 	issuer, id, err := parties(payload)
 	switch {
 	case err != nil:
-		return nil, err
-	case len(id) == 0:
-		return nil, refuse("The client_assertion has no claim sub.")
-	case len(issuer) > 0 && !bytes.Equal(issuer, id) && len(p.values[client]) > 0:
-		return nil, nil
+		return "", err
+	case id == "":
+		return "", refuse("The client_assertion has no claim sub.")
+	case issuer != "" && issuer != id && p.values[client] != "":
+		return "", nil
 	}
 	return id, checkValue(client, id)
 }
 
 // jwtPayload returns the second of the three parts of a signed JWT (RFC 7515 7.1). An encrypted JWT
 // has five parts and is rejected.
-func jwtPayload(token []byte) (payload []byte, ok bool) {
-	if bytes.Count(token, []byte(".")) != 2 {
+func jwtPayload(token string) (payload []byte, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
 		return nil, false
 	}
-	_, rest := cut(token, '.')
-	encoded, _ := cut(rest, '.')
-	payload, err := base64.RawURLEncoding.AppendDecode(nil, encoded)
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	return payload, err == nil
 }
 
 // parties returns the iss and sub claims, empty if missing.
-func parties(claims []byte) (issuer, sub []byte, err error) {
+func parties(claims []byte) (issuer, sub string, err error) {
 	err = eachField("The client_assertion", claims, func(claim string, value []byte) error {
 		at, name := &sub, "sub"
 		if strings.EqualFold(claim, "iss") {
@@ -76,4 +74,36 @@ func parties(claims []byte) (issuer, sub []byte, err error) {
 		return nil
 	})
 	return issuer, sub, err
+}
+
+// umaGrant requests permissions (UMA 2.0). With a bearer token, Keycloak uses the client of that
+// token and ignores the client_id in the body.
+const umaGrant = "urn:ietf:params:oauth:grant-type:uma-ticket"
+
+// bearerClientID returns the client of the access token that authenticates a request for
+// permissions, from its claim azp. It returns an empty ID for other requests, or if the token is
+// not a JWT. The server behind the gateway verifies the token.
+func (p *params) bearerClientID(authorization string) (id string, err error) {
+	words := strings.Fields(authorization)
+	if p.values[grantType] != umaGrant || len(words) != 2 ||
+		!strings.EqualFold(words[0], "Bearer") && !strings.EqualFold(words[0], "DPoP") {
+		return "", nil
+	}
+	payload, ok := jwtPayload(words[1])
+	if !ok {
+		return "", nil
+	}
+	err = eachField("The bearer token", payload, func(claim string, value []byte) error {
+		if claim != "azp" {
+			return nil
+		}
+		if id, ok = jsonText(value); !ok {
+			return refuse("The claim azp of the bearer token is not a string.")
+		}
+		return nil
+	})
+	if err != nil || id == "" {
+		return "", err
+	}
+	return id, checkValue(client, id)
 }

@@ -32,7 +32,7 @@ func TestPermissionsByBearerToken(t *testing.T) {
 			if tt.authorization != "" {
 				h.Set("Authorization", tt.authorization)
 			}
-			r, err := tokenrequest.Read(h, "", []byte(tt.body))
+			r, _, err := tokenrequest.Read(h, "", []byte(tt.body))
 			check.OK(t, err)
 			check.Equal(t, "request", r, tokenrequest.Request{ClientID: tt.client, Grant: tt.grant})
 		})

@@ -28,7 +28,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = tokenrequest.Read(c.header, "", body)
+				_, _, _ = tokenrequest.Read(c.header, "", body)
 			}
 		})
 	}

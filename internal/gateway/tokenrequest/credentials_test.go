@@ -36,7 +36,7 @@ func TestCredentials(t *testing.T) {
 		"longer than bcrypt's":  {form(), "client_id=c&client_secret=" + long, tokenrequest.Credentials{Secret: digest(long[:72])}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, got, err := tokenrequest.ReadAll(tt.header, "", []byte(tt.body))
+			r, got, err := tokenrequest.Read(tt.header, "", []byte(tt.body))
 			check.OK(t, err)
 			check.Equal(t, "client", r.ClientID, "c")
 			check.Equal(t, "credentials", got, tt.want)

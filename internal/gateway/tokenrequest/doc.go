@@ -2,7 +2,7 @@
 // client, grant and user. The gateway decides by the result and forwards the request unchanged. So
 // if the server could read the request differently, parsing fails with an [*Error].
 //
-// The judged parameters, which the package parses and checks, are client_id, client_secret,
+// The checked parameters are client_id, client_secret,
 // grant_type, username, refresh_token, code, client_assertion and client_assertion_type.
 //
 //	what                                     read                       refused
@@ -17,19 +17,19 @@
 //	                                         its own issuer
 //	Content-Type                             form, JSON; utf-8; of a    others, other charsets and parameters
 //	                                         form also iso-8859-1 and
-//	                                         us-ascii, if the judged
+//	                                         us-ascii, if the checked
 //	                                         values are ASCII
 //	body of a form                           as a form                  JSON
 //	Content-Encoding                         identity                   others
 //	Connection                               ignored                    naming one of those three
-//	judged parameter                         once, in the body          repeated, in the query
+//	checked parameter                        once, in the body          repeated, in the query
 //	other parameter (RFC 8707, RFC 8693)     ignored, also repeated     repeated in JSON
 //	name that some server reads as a         -                          client.id, client id, client_id[],
-//	judged one                                                          Client_ID, behind ";"
+//	checked one                                                         Client_ID, behind ";"
 //	percent-encoding                         valid                      invalid, anywhere
-//	judged value                             text; empty counts as      invalid UTF-8, control characters,
+//	checked value                            text; empty counts as      invalid UTF-8, control characters,
 //	                                         omitted (RFC 6749 3.2)     spaces around it (username excepted)
-//	judged value except client_id, username  ASCII (RFC 6749, VSCHAR)   other characters
+//	checked value except client_id, username ASCII (RFC 6749, VSCHAR)   other characters
 //	grant_type                               as sent                    a known grant in upper case
 //	client_id, grant_type, username          up to 255 bytes            longer
 //	number of parameters                     up to 1000, in JSON 64     more
@@ -42,7 +42,7 @@
 // The package does no I/O, verifies nothing, and keeps only the SHA-256 of secrets. It returns
 // names as sent and leaves letter case and Unicode normalization to the caller.
 //
-//	r, err := tokenrequest.Read(req.Header, req.URL.RawQuery, body)
+//	r, _, err := tokenrequest.Read(req.Header, req.URL.RawQuery, body)
 //	var refused *tokenrequest.Error
 //	if errors.As(err, &refused) { … } // 400, invalid_request, refused.Description
 //	r.ClientID // "s6BhdRkqt3"

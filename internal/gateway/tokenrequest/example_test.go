@@ -13,10 +13,10 @@ func ExampleRead() {
 		"Authorization": {"Basic czZCaGRSa3F0MzpnWDFmQmF0M2JW"},
 		"Content-Type":  {"application/x-www-form-urlencoded"},
 	}
-	r, err := tokenrequest.Read(header, "", []byte("grant_type=password&username=johndoe&password=A3ddj3w"))
+	r, _, err := tokenrequest.Read(header, "", []byte("grant_type=password&username=johndoe&password=A3ddj3w"))
 	fmt.Println(r.ClientID, r.Grant, r.Username, err)
 
-	_, err = tokenrequest.Read(header, "", []byte("grant_type=password&username=johndoe&Username=admin"))
+	_, _, err = tokenrequest.Read(header, "", []byte("grant_type=password&username=johndoe&Username=admin"))
 	var refused *tokenrequest.Error
 	if errors.As(err, &refused) {
 		fmt.Println(refused.Description)

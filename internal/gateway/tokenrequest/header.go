@@ -29,7 +29,7 @@ func checkConnection(header http.Header) error {
 	return nil
 }
 
-// readBody parses the judged parameters of the body according to its header.
+// readBody parses the checked parameters of the body according to its header.
 func (p *params) readBody(header http.Header, body []byte) error {
 	for _, encoding := range header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -42,7 +42,7 @@ func (p *params) readBody(header http.Header, body []byte) error {
 	case err != nil:
 		return err
 	case kind == formType:
-		return p.readForm(body)
+		return p.readForm(string(body))
 	case kind == jsonType:
 		return p.readJSON(body)
 	case kind == "" && len(body) == 0:
@@ -81,33 +81,35 @@ func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 	return kind, onlyASCII, nil
 }
 
-// basicClientID returns the client in an Authorization field, or nil if it names no client. The
-// result is in space if it fits. The secret is not checked, because many clients do not encode it
-// as RFC 6749 2.3.1 requires.
-func basicClientID(header http.Header, space []byte) ([]byte, error) {
-	fields := header["Authorization"]
+// readBasic reads the client and its secret from HTTP Basic. The secret is not checked, because many
+// clients do not encode it as RFC 6749 2.3.1 requires.
+func (p *params) readBasic(fields []string) error {
 	switch {
 	case len(fields) == 0:
-		return nil, nil
+		return nil
 	case len(fields) > 1:
-		return nil, refuse("There is more than one Authorization header.")
+		return refuse("There is more than one Authorization header.")
 	}
 	encoded, ok := basicCredentials(fields[0])
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	if strings.TrimRight(encoded, "=") == "Og" { // just a colon, without user and password: the client can only be in the body
-		return nil, nil
+	encoded = strings.TrimRight(encoded, "=") // some servers do not require padding; the others read no other client
+	if encoded == "Og" {                      // just a colon, without user and password: the client can only be in the body
+		return nil
 	}
-	id, _, ok := decodeBasic(encoded, space)
-	if !ok || len(id) == 0 {
-		return nil, refuse("The Authorization header is not well-formed HTTP Basic.")
+	text, err := base64.RawStdEncoding.DecodeString(encoded)
+	id, secret, found := strings.Cut(string(text), ":")
+	id, malformed := unescaped(id)
+	if err != nil || malformed != nil || !found || id == "" || len(encoded) > maxBasic {
+		return refuse("The Authorization header is not well-formed HTTP Basic.")
 	}
-	return id, checkValue(client, id)
+	p.basic, p.basicSecret = id, secret
+	return checkValue(client, id)
 }
 
 // basicCredentials returns the credentials after the scheme Basic. Some servers check only the
-// beginning of the field, so any field that begins with Basic counts as Basic. [decodeBasic]
+// beginning of the field, so any field that begins with Basic counts as Basic. [params.readBasic]
 // refuses malformed ones.
 func basicCredentials(field string) (encoded string, ok bool) {
 	const scheme = "Basic"
@@ -121,26 +123,4 @@ func basicCredentials(field string) (encoded string, ok bool) {
 		return "", true
 	}
 	return encoded, true
-}
-
-// decodeBasic decodes base64(form(id) ":" form(secret)). It returns the secret as sent. Padding is
-// optional, as in some servers. Servers that require it do not read a different client.
-func decodeBasic(encoded string, space []byte) (id, secret []byte, ok bool) {
-	if len(encoded) > maxBasic {
-		return nil, nil, false
-	}
-	encoded = strings.TrimRight(encoded, "=")
-	if n := base64.RawStdEncoding.DecodedLen(len(encoded)); n > len(space) {
-		space = make([]byte, n)
-	}
-	n, err := base64.RawStdEncoding.Decode(space, []byte(encoded))
-	if err != nil {
-		return nil, nil, false
-	}
-	id, secret = cut(space[:n], ':')
-	if secret == nil || !isEscaped(id) {
-		return nil, nil, false
-	}
-	id, _ = unescaped(id, space[n:n])
-	return id, secret, true
 }

@@ -1,7 +1,6 @@
 package tokenrequest
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -17,39 +16,39 @@ const maxFields = 64
 // readJSON parses a JSON object. No OAuth specification defines JSON requests, but several servers
 // accept them.
 func (p *params) readJSON(body []byte) error {
-	if holdsForm(body) {
+	if holdsForm(string(body)) {
 		return refuse("The body is JSON with a form in it.")
 	}
 	return eachField("The body", body, func(text string, value []byte) error {
-		n, err := findName([]byte(text))
-		if err != nil || n == unjudged {
+		n, err := findName(text)
+		if err != nil {
 			return err
 		}
 		decoded, ok := jsonText(value)
-		if !ok {
+		switch {
+		case n == other && text == "password" && ok:
+			p.passwords = []string{decoded}
+		case n == other:
+		case !ok:
 			return refuse("The parameter " + nameTexts[n] + " is not a JSON string.")
+		default:
+			return p.set(n, decoded)
 		}
-		return p.set(n, decoded)
+		return nil
 	})
 }
 
 // holdsForm reports whether a server that parses every body as a form would find a client or a
-// grant in it. It ignores other judged parameters, because they may be in the query of a
+// grant in it. It ignores other checked parameters, because they may be in the query of a
 // redirect_uri.
-func holdsForm(body []byte) bool {
-	_, rest, more := bytes.Cut(body, []byte("&"))
-	for more {
-		var pair []byte
-		pair, rest, more = bytes.Cut(rest, []byte("&"))
-		name, _, isPair := bytes.Cut(pair, []byte("="))
-		if !isPair {
-			continue
+func holdsForm(body string) bool {
+	for _, pair := range strings.Split(body, "&")[1:] {
+		text, _, isPair := strings.Cut(pair, "=")
+		text, err := url.QueryUnescape(text)
+		if !isPair || err != nil {
+			continue // no server reads it as a checked name
 		}
-		text, err := url.QueryUnescape(string(name))
-		if err != nil {
-			continue // no server reads it as a judged name
-		}
-		switch n, err := findName([]byte(text)); {
+		switch n, err := findName(text); {
 		case err != nil, n == client, n == grantType, n == assertion:
 			return true
 		}
@@ -67,13 +66,13 @@ func eachField(what string, object []byte, each func(name string, value []byte) 
 		switch {
 		case !ok || len(name) > maxName:
 			err = refuse(what + " has a name that is not text, or longer than 255 bytes.")
-		case slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(other, string(name)) }):
+		case slices.ContainsFunc(seen, func(before string) bool { return strings.EqualFold(before, name) }):
 			err = refuse(what + " has the same name twice.")
 		case len(seen) == maxFields:
 			err = refuse(what + " has more than 64 names.")
 		default:
-			seen = append(seen, string(name))
-			err = each(seen[len(seen)-1], value)
+			seen = append(seen, name)
+			err = each(name, value)
 		}
 		return err == nil
 	})
@@ -85,16 +84,10 @@ func eachField(what string, object []byte, each func(name string, value []byte) 
 
 // jsonText decodes a JSON string. It reports false if the value is not a string, or contains an
 // unpaired surrogate, which servers decode differently.
-func jsonText(value []byte) (text []byte, ok bool) {
+func jsonText(value []byte) (text string, ok bool) {
 	if value[0] != '"' {
-		return nil, false
+		return "", false
 	}
-	if bytes.IndexByte(value, '\\') < 0 {
-		return value[1 : len(value)-1], true
-	}
-	var s string
-	if err := json.Unmarshal(value, &s); err != nil || strings.ContainsRune(s, utf8.RuneError) {
-		return nil, false
-	}
-	return []byte(s), true
+	err := json.Unmarshal(value, &text)
+	return text, err == nil && !strings.ContainsRune(text, utf8.RuneError)
 }

@@ -21,7 +21,7 @@ func TestReadJSON(t *testing.T) {
 		"\r\n" + `{"client_id":"a"}` + "\t\n":                                              {ClientID: "a"},
 	} {
 		t.Run(body, func(t *testing.T) {
-			got, err := tokenrequest.Read(header("Content-Type", "application/json; charset=utf-8"), "", []byte(body))
+			got, _, err := tokenrequest.Read(header("Content-Type", "application/json; charset=utf-8"), "", []byte(body))
 			check.OK(t, err)
 			check.Equal(t, "the request", got, want)
 		})

@@ -139,3 +139,14 @@ func (w *watch) Read(p []byte) (int, error) {
 	w.keep(read)
 	return n, err //nolint:wrapcheck // io.EOF
 }
+
+// hexDigit returns the value of a hexadecimal digit, or 0xff for anything else.
+func hexDigit(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 0xff
+}

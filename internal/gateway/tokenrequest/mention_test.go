@@ -63,7 +63,7 @@ func FuzzMayAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, cut int) {
 		may := tokenrequest.MayAsk(nil, "", body)
 		for _, kind := range []string{"application/x-www-form-urlencoded", "application/json"} {
-			if r, err := tokenrequest.Read(http.Header{"Content-Type": {kind}}, "", body); err == nil && r.Grant != "" && !may {
+			if r, _, err := tokenrequest.Read(http.Header{"Content-Type": {kind}}, "", body); err == nil && r.Grant != "" && !may {
 				t.Fatalf("%q has the grant %q and does not ask", body, r.Grant)
 			}
 		}

@@ -1,12 +1,14 @@
 package tokenrequest
 
 import (
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// name is a judged parameter.
-type name uint8
+// name is a checked parameter.
+type name int
 
 const (
 	client name = iota
@@ -18,7 +20,7 @@ const (
 	assertion
 	assertionType
 	names
-	unjudged = names
+	other name = -1
 )
 
 var nameTexts = [names]string{
@@ -26,95 +28,45 @@ var nameTexts = [names]string{
 	refreshToken: "refresh_token", code: "code", assertion: "client_assertion", assertionType: "client_assertion_type",
 }
 
-// exactName returns the judged parameter with that name, or unjudged.
-func exactName(text []byte) name {
-	switch string(text) {
-	case "client_id":
-		return client
-	case "client_secret":
-		return clientSecret
-	case "grant_type":
-		return grantType
-	case "username":
-		return username
-	case "refresh_token":
-		return refreshToken
-	case "code":
-		return code
-	case "client_assertion":
-		return assertion
-	case "client_assertion_type":
-		return assertionType
-	}
-	return unjudged
-}
+// exactName returns the checked parameter with that name, or other.
+func exactName(text string) name { return name(slices.Index(nameTexts[:], text)) }
 
-// findName returns the judged parameter with that decoded name. It returns an error if the name is
-// not text, or if another server may read it as a judged parameter.
-func findName(text []byte) (name, error) {
+// findName returns the checked parameter with that decoded name. It returns an error if the name is
+// not text, or if another server may read it as a checked parameter.
+func findName(text string) (name, error) {
 	n := exactName(text)
-	if n != unjudged || isPlain(text) {
+	if n != other || isPlain(text) {
 		return n, nil
 	}
 	if !isText(text) {
-		return unjudged, refuse("The name of a parameter is not UTF-8 text, or holds control characters.")
+		return other, refuse("The name of a parameter is not UTF-8 text, or holds control characters.")
 	}
-	if n = similarName(text); n != unjudged {
-		return unjudged, refuse("The name of a parameter could be taken for " + nameTexts[n] + ".")
+	if n = similarName(text); n != other {
+		return other, refuse("The name of a parameter could be taken for " + nameTexts[n] + ".")
 	}
-	return unjudged, nil
+	return other, nil
 }
 
 // isPlain reports whether all servers read a name in the same way.
-func isPlain(text []byte) bool {
-	for _, c := range text {
-		if (c < 'a' || c > 'z') && c != '_' && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
+func isPlain(text string) bool {
+	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
-// similarName returns the judged parameter that some server may read the name as. ASP.NET, and
+// similarName returns the checked parameter that some server may read the name as. ASP.NET, and
 // encoding/json for struct fields, ignore case. PHP turns a space, a dot and an unclosed bracket
 // into an underscore, and ignores leading spaces. PHP, Rack and qs read brackets as an array
 // element. Rack and qs skip leading brackets.
-func similarName(text []byte) name {
-	var base, whole [24]byte // the longest name has 21 bytes
-	n, nBase, inElement := 0, 0, false
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		text = text[size:]
-		c := folded(r)
-		if n == 0 && (c == ' ' || c == '[' || c == ']') {
-			continue
-		}
-		inElement = inElement || c == '['
-		if c == ' ' || c == '.' || c == '[' {
-			c = '_'
-		}
-		if n < len(whole) {
-			whole[n] = c
-			n++
-		}
-		if !inElement && nBase < len(base) {
-			base[nBase] = c
-			nBase++
+func similarName(text string) name {
+	text = strings.Map(func(r rune) rune { return rune(folded(r)) }, text)
+	text = strings.TrimLeft(text, " []")
+	base, _, _ := strings.Cut(text, "[")
+	for _, candidate := range []string{text, base} {
+		candidate = strings.NewReplacer(" ", "_", ".", "_", "[", "_").Replace(candidate)
+		if n := exactName(strings.TrimRight(candidate, "_]")); n != other {
+			return n
 		}
 	}
-	for _, candidate := range [...][]byte{whole[:n], base[:nBase]} {
-		for {
-			if found := exactName(candidate); found != unjudged {
-				return found
-			}
-			last := len(candidate) - 1
-			if last < 0 || candidate[last] != '_' && candidate[last] != ']' {
-				break
-			}
-			candidate = candidate[:last]
-		}
-	}
-	return unjudged
+	return other
 }
 
 // folded returns the ASCII character that a rune equals if case is ignored, or 0xff if there is

@@ -1,8 +1,8 @@
 package tokenrequest
 
 import (
-	"crypto/sha256"
 	"net/http"
+	"strings"
 
 	"oauth-server/internal/gateway/subject"
 )
@@ -18,7 +18,6 @@ type Request struct {
 	Username string // of a password grant, as sent; empty: none
 
 	RefreshToken subject.Digest // of a refresh_token grant, from subject.DigestOf; zero: none
-	Code         subject.Digest // of an authorization_code grant; zero: none
 }
 
 // Error is the reason for refusing a request: it violates OAuth, or servers may read it
@@ -34,101 +33,101 @@ func refuse(description string) error { return &Error{description} }
 
 // Read parses a request. header and query belong to the request, and body is the complete body. The
 // caller bounds its length. Every error is an [*Error].
-//
-// Read does not retain body.
-func Read(header http.Header, query string, body []byte) (Request, error) {
-	r, _, err := ReadAll(header, query, body)
-	return r, err
-}
-
-// ReadAll is like [Read] and also returns the Credentials of the request.
-func ReadAll(header http.Header, query string, body []byte) (Request, Credentials, error) {
-	if query != "" {
-		if err := checkQuery([]byte(query)); err != nil {
-			return Request{}, Credentials{}, err
-		}
-	}
-	if err := checkConnection(header); err != nil {
-		return Request{}, Credentials{}, err
-	}
+func Read(header http.Header, query string, body []byte) (Request, Credentials, error) {
 	var p params
-	if err := p.readBody(header, body); err != nil {
-		return Request{}, Credentials{}, err
-	}
-	if err := p.check(); err != nil {
-		return Request{}, Credentials{}, err
-	}
-	id, err := clientID(header, &p)
+	id, err := p.read(header, query, body)
 	if err != nil {
 		return Request{}, Credentials{}, err
 	}
-	r := Request{ClientID: id, Grant: grantText(p.values[grantType])}
+	// The values are parts of the body, which would stay in memory with them.
+	r := Request{ClientID: strings.Clone(id), Grant: strings.Clone(p.values[grantType])}
 	switch r.Grant {
 	case "password":
-		r.Username = string(p.values[username])
+		r.Username = strings.Clone(p.values[username])
 	case "refresh_token":
-		r.RefreshToken = refreshDigest(p.values[refreshToken])
-	case "authorization_code":
-		r.Code = digest(p.values[code])
+		if token := p.values[refreshToken]; token != "" {
+			r.RefreshToken = subject.DigestOf(token)
+		}
 	}
-	return r, p.credentials(header, body), nil
+	return r, p.credentials(), nil
+}
+
+// read parses and checks everything, and returns the client.
+func (p *params) read(header http.Header, query string, body []byte) (clientID string, err error) {
+	if err := checkQuery(query); err != nil {
+		return "", err
+	}
+	if err := checkConnection(header); err != nil {
+		return "", err
+	}
+	if err := p.readBody(header, body); err != nil {
+		return "", err
+	}
+	if err := p.check(); err != nil {
+		return "", err
+	}
+	return p.clientID(header)
 }
 
 // clientID returns the client named by the header, the body, the assertion and the bearer token.
 // They must agree.
-func clientID(header http.Header, p *params) (string, error) {
-	var space [256]byte
-	basic, err := basicClientID(header, space[:])
+func (p *params) clientID(header http.Header) (id string, err error) {
+	if err := p.readBasic(header["Authorization"]); err != nil {
+		return "", err
+	}
+	asserted, err := p.assertedClientID()
 	if err != nil {
 		return "", err
 	}
-	asserted, err := assertedClientID(p)
+	bearer, err := p.bearerClientID(header.Get("Authorization"))
 	if err != nil {
 		return "", err
 	}
-	bearer, err := bearerClientID(header, p)
-	if err != nil {
-		return "", err
-	}
-	id := ""
-	for _, source := range [...][]byte{p.values[client], basic, asserted, bearer} {
+	for _, source := range []string{p.values[client], p.basic, asserted, bearer} {
 		switch {
-		case len(source) == 0:
+		case source == "":
 		case id == "":
-			id = string(source)
-		case id != string(source):
+			id = source
+		case id != source:
 			return "", refuse("The request names different clients.")
 		}
 	}
 	return id, nil
 }
 
-// grantText returns the grant as a string, without an allocation for common grants.
-func grantText(grant []byte) string {
-	switch string(grant) {
-	case "client_credentials":
-		return "client_credentials"
-	case "password":
-		return "password"
-	case "refresh_token":
-		return "refresh_token"
-	case "authorization_code":
-		return "authorization_code"
-	}
-	return string(grant)
+// Credentials are digests of the secrets in a request. All spellings that a server may accept for
+// one secret have the same digest, and so may other secrets. A digest groups requests and proves
+// nothing.
+type Credentials struct {
+	Secret   subject.Digest // of the client; zero: none, more than one, or an assertion
+	Password subject.Digest // of a password grant; zero: none, or more than one
 }
 
-// refreshDigest returns the digest of a refresh token, which is the same for all its spellings.
-func refreshDigest(value []byte) subject.Digest {
-	if len(value) == 0 {
-		return subject.Digest{}
+func (p *params) credentials() (c Credentials) {
+	switch body := p.values[clientSecret]; {
+	case p.values[assertion] != "": // servers differ in the one they check
+	case p.basicSecret == "":
+		c.Secret = alike(body)
+	case body == "":
+		c.Secret = alike(p.basicSecret)
 	}
-	return subject.DigestOf(string(value))
+	if p.values[grantType] == "password" && len(p.passwords) == 1 {
+		c.Password = alike(p.passwords[0])
+	}
+	return c
 }
 
-func digest(value []byte) subject.Digest {
-	if len(value) == 0 {
+// maxAlike is the number of bytes of a secret that bcrypt uses.
+const maxAlike = 72
+
+// alike returns the digest of a secret as the most lenient server reads it: decoded once more, and
+// without surrounding space.
+func alike(value string) subject.Digest {
+	if decoded, err := unescaped(value); err == nil {
+		value = decoded
+	}
+	if value = strings.TrimSpace(value); value == "" {
 		return subject.Digest{}
 	}
-	return sha256.Sum256(value)
+	return subject.NameDigest(value[:min(len(value), maxAlike)])
 }

@@ -48,7 +48,7 @@ func jwt(claims string) string {
 // fits a response.
 func wantRefused(t *testing.T, h http.Header, query, body, why string) {
 	t.Helper()
-	r, err := tokenrequest.Read(h, query, []byte(body))
+	r, _, err := tokenrequest.Read(h, query, []byte(body))
 	var refused *tokenrequest.Error
 	if !errors.As(err, &refused) {
 		t.Fatalf("read as %+v, error %v", r, err)
@@ -82,7 +82,7 @@ func TestReadForm(t *testing.T) {
 		"RFC 6749 4.1.3, authorization code": {
 			form("Authorization", exampleBasic),
 			"grant_type=authorization_code&code=SplxlOBeZQQYbYS6WxSbIA&redirect_uri=https%3A%2F%2Fclient%2Eexample%2Ecom%2Fcb",
-			tokenrequest.Request{ClientID: id, Grant: "authorization_code", Code: digest("SplxlOBeZQQYbYS6WxSbIA")},
+			tokenrequest.Request{ClientID: id, Grant: "authorization_code"},
 		},
 		"RFC 6749 4.3.2, password": {
 			form("Authorization", exampleBasic), "grant_type=password&username=johndoe&password=A3ddj3w",
@@ -161,7 +161,7 @@ func TestReadForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(c.body)
-			got, err := tokenrequest.Read(c.header, "tenant=a&scope=x&scope=y", body)
+			got, _, err := tokenrequest.Read(c.header, "tenant=a&scope=x&scope=y", body)
 			check.OK(t, err)
 			clear(body) // nothing of it is retained
 			check.Equal(t, "the request", got, c.want)
@@ -172,7 +172,7 @@ func TestReadForm(t *testing.T) {
 // The secrets of a request do not appear when it is logged.
 func TestRequestPrintsNoSecret(t *testing.T) {
 	for _, body := range []string{"grant_type=refresh_token&refresh_token=hush", "grant_type=authorization_code&code=hush", "grant_type=password&username=a&password=hush&client_id=b&client_secret=hush"} {
-		r, err := tokenrequest.Read(form(), "", []byte(body))
+		r, _, err := tokenrequest.Read(form(), "", []byte(body))
 		check.OK(t, err)
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			if printed := fmt.Sprintf(verb, r); strings.Contains(printed, "hush") {

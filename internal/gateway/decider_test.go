@@ -17,9 +17,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// newJudge admits one request an hour for each user and each client, three for a client in total,
+// newDecider admits one request an hour for each user and each client, three for a client in total,
 // and two from one address.
-func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
+func newDecider(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	t.Helper()
 	limit := func(name string, n int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit(name, n, time.Hour)}
@@ -40,14 +40,14 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	for _, edit := range edits {
 		edit(&o)
 	}
-	h, err := gateway.NewJudge(o)
+	h, err := gateway.NewDecider(o)
 	check.OK(t, err)
 	return h
 }
 
 // asked is a question and its answer.
 type asked struct {
-	method, path, query, from, kind, body string // defaults: POST, JudgePath, no query, 192.0.2.1, a form
+	method, path, query, from, kind, body string // defaults: POST, DecidePath, no query, 192.0.2.1, a form
 	basic, uri                            string // client_id; the URL of the token request, as proxies write it
 	want                                  int
 }
@@ -63,7 +63,7 @@ func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
 	if kind == "" {
 		kind = "application/x-www-form-urlencoded"
 	}
-	r := httptest.NewRequest(method, cmp.Or(q.path, gateway.JudgePath)+q.query, strings.NewReader(q.body))
+	r := httptest.NewRequest(method, cmp.Or(q.path, gateway.DecidePath)+q.query, strings.NewReader(q.body))
 	r.Header.Set("Content-Type", kind)
 	r.Header.Set("X-Forwarded-For", from)
 	r.Header.Set("X-Forwarded-Uri", q.uri)
@@ -75,7 +75,7 @@ func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestJudge(t *testing.T) {
+func TestDecider(t *testing.T) {
 	const inJSON, atQuestion = "application/json", gateway.QuestionPath
 	for name, all := range map[string][]asked{
 		"a client": {
@@ -148,7 +148,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newJudge(t)
+			h := newDecider(t)
 			for i, q := range all {
 				if got := q.send(h); got.Code != q.want {
 					t.Errorf("question %d: status %d, want %d: %s", i+1, got.Code, q.want, got.Body)
@@ -158,9 +158,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeAnswers checks that 200 and 429 have the limit fields.
-func TestJudgeAnswers(t *testing.T) {
-	h, q, names := newJudge(t), asked{body: "client_id=shop&grant_type=client_credentials"}, ratelimit.Fields()
+// TestDeciderAnswers checks that 200 and 429 have the limit fields.
+func TestDeciderAnswers(t *testing.T) {
+	h, q, names := newDecider(t), asked{body: "client_id=shop&grant_type=client_credentials"}, ratelimit.Fields()
 	passed := q.send(h)
 	check.Equal(t, "status", passed.Code, 200)
 	check.Equal(t, "fields", len(passed.Header()[names.Limit])+len(passed.Header()[names.Policy]), 2)
@@ -172,10 +172,10 @@ func TestJudgeAnswers(t *testing.T) {
 	check.Equal(t, "body", strings.Contains(denied.Body.String(), `"error":"temporarily_unavailable"`), true)
 }
 
-// TestJudgeDefects checks that defects are handled as at the gateway.
-func TestJudgeDefects(t *testing.T) {
+// TestDeciderDefects checks that defects are handled as at the gateway.
+func TestDeciderDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
-		h := newJudge(t, func(o *gateway.Options) {
+		h := newDecider(t, func(o *gateway.Options) {
 			o.OnError = on
 			o.Limiter.Policies = func() limiter.Policies { panic("a defect") }
 		})

@@ -13,28 +13,28 @@ import (
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
-// JudgePath is the path at which a proxy asks a [Judge] with the token request itself. QuestionPath
+// DecidePath is the path at which a proxy asks a [Decider] with the token request itself. QuestionPath
 // is the path for a question in JSON. They are separate because a proxy passes on types and bodies
 // from clients, and a JSON question may set the user and the address.
 const (
-	JudgePath    = "/judge"
-	QuestionPath = JudgePath + "/question"
+	DecidePath   = "/judge"
+	QuestionPath = DecidePath + "/question"
 )
 
-// Judge tells other proxies whether they may forward a token request. It does not see the answer of
+// Decider tells other proxies whether they may forward a token request. It does not see the answer of
 // the token endpoint, so an allowed request counts at once, whatever the answer is. Every caller
 // can use up the limits of any client, so it must not be public. It is safe for concurrent use.
 //
-// Over HTTP, see [Judge.ServeHTTP], 200 lets the request pass, and a 429 is the answer to send to
-// the client. Package envoy implements the Envoy protocols with [Judge.Ask].
-type Judge struct {
+// Over HTTP, see [Decider.ServeHTTP], 200 lets the request pass, and a 429 is the answer to send to
+// the client. Package envoy implements the Envoy protocols with [Decider.Ask].
+type Decider struct {
 	g   *Gateway
 	mux *http.ServeMux
 }
 
-// NewJudge returns a Judge. It ignores Subjects, Shared and the options about the upstream.
-// TokenPaths may be empty, see [Judge.IsToken]. Its error joins all invalid options.
-func NewJudge(o Options) (*Judge, error) {
+// NewDecider returns a Decider. It ignores Subjects, Shared and the options about the upstream.
+// TokenPaths may be empty, see [Decider.IsToken]. Its error joins all invalid options.
+func NewDecider(o Options) (*Decider, error) {
 	g, err := newGateway(o)
 	if err != nil {
 		return nil, err
@@ -44,27 +44,27 @@ func NewJudge(o Options) (*Judge, error) {
 			return nil, err
 		}
 	}
-	j := &Judge{g: g, mux: http.NewServeMux()}
+	d := &Decider{g: g, mux: http.NewServeMux()}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		j.mux.HandleFunc(method+" "+JudgePath, j.answer(readRequest))
+		d.mux.HandleFunc(method+" "+DecidePath, d.answer(readRequest))
 	}
-	j.mux.HandleFunc(http.MethodPost+" "+QuestionPath, j.answer(readQuestion))
-	return j, nil
+	d.mux.HandleFunc(http.MethodPost+" "+QuestionPath, d.answer(readQuestion))
+	return d, nil
 }
 
-// Stats returns the counters of the Judge.
-func (j *Judge) Stats() Stats { return j.g.Stats() }
+// Stats returns the counters of the Decider.
+func (d *Decider) Stats() Stats { return d.g.Stats() }
 
-// ServeHTTP answers questions about one token request. At [JudgePath], the proxy sends the token
+// ServeHTTP answers questions about one token request. At [DecidePath], the proxy sends the token
 // request itself by POST or GET: the Authorization, Content-Type and body that it has. A proxy that
 // does not pass on the body can set grant_type in the query. At [QuestionPath], the proxy posts a
 // question in JSON, see [question].
-func (j *Judge) ServeHTTP(w http.ResponseWriter, r *http.Request) { j.mux.ServeHTTP(w, r) }
+func (d *Decider) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.ServeHTTP(w, r) }
 
 // answer returns a handler that answers the question that read parses from a request and its body.
-func (j *Judge) answer(read func(*http.Request, []byte) (Question, error)) http.HandlerFunc {
+func (d *Decider) answer(read func(*http.Request, []byte) (Question, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x, r := j.g.begin(w, r)
+		x, r := d.g.begin(w, r)
 		x.answer(r, func() ([]Question, error) {
 			body, err := x.readBody(x.out, r)
 			if err != nil {
@@ -145,7 +145,7 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 		x.out.WriteHeader(http.StatusOK)
 		return nil
 	}
-	defer func() { x.judged(r) }()
+	defer func() { x.conclude(r) }()
 	switch {
 	case unreadable != nil:
 		x.noteQuestion(asked)
@@ -160,8 +160,8 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 	return asked
 }
 
-// judged counts and logs a request after the Judge has answered it.
-func (x *tokenCall) judged(r *http.Request) {
+// conclude counts and logs a request after the Decider has answered it.
+func (x *tokenCall) conclude(r *http.Request) {
 	x.g.counts.requests[x.result.outcome].Add(1)
 	x.log(r)
 	x.g.o.Answered(r.Context(), x.summary())
