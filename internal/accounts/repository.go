@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -151,6 +152,19 @@ func (r *Repository) Revoke(ctx context.Context, name string, until time.Time) e
 func (r *Repository) RecordOnce(ctx context.Context, name string, until time.Time) error {
 	_, err := r.revocations.Put(ctx, &revocation{name, until}, store.Seen{})
 	return err
+}
+
+// RevokedOf returns those of the names that are recorded.
+func (r *Repository) RevokedOf(ctx context.Context, names []string) (revoked []string, err error) {
+	byKey := make(map[string]string, len(names))
+	for _, name := range names {
+		byKey[revocationKey(name)] = name
+	}
+	err = r.revocations.Backend.Get(ctx, revocationTable, func(rec store.Record) error {
+		revoked = append(revoked, byKey[rec.Key])
+		return nil
+	}, slices.Collect(maps.Keys(byKey))...)
+	return revoked, err
 }
 
 // Revoked reports whether any of the names is recorded. An unreadable record counts too.

@@ -25,48 +25,23 @@ func (s *Service) LastTokens() (tokens, predicted int) {
 // TriedTokens returns how many tokens are kept for predictions of candidates.
 func (s *Service) TriedTokens() int { return s.last.tried.count() }
 
-func (l *lastTokens) count() (n int) {
-	l.sweep(func(string) func(*lastToken) bool {
-		return func(*lastToken) bool { n++; return false }
-	})
-	return n
+func (l *lastTokens) count() int {
+	return len(l.sweep(func(string) func(*lastToken) bool { return func(*lastToken) bool { return false } }))
 }
 
-// LockedBySweep returns how many shards are locked while a sweep looks up a client, and the number
-// of shards.
-func LockedBySweep() (locked, shards int) {
-	l := newLastTokens()
-	l.put("shop", lastToken{})
-	l.sweep(func(string) func(*lastToken) bool {
-		for i := range l.shards {
-			if !l.shards[i].mu.TryLock() {
-				locked++
-				continue
-			}
-			l.shards[i].mu.Unlock()
-		}
-		return func(*lastToken) bool { return false }
-	})
-	return locked, len(l.shards)
-}
-
-// HoldTurns adds a running request for other tokens to each underWay.
-func (s *Service) HoldTurns() {
-	for i := range s.last.enforced.under {
-		s.last.enforced.under[i].begin(&reuse{})
-	}
-}
+// HoldTurns adds a running request for other tokens.
+func (s *Service) HoldTurns() { s.last.enforced.begin(&reuse{done: make(chan struct{})}) }
 
 // LastTokensRoom returns the capacity of a client's tokens after most of them were revoked.
 func LastTokensRoom() int {
-	l := newLastTokens()
+	r := newReuseTables(time.Now())
 	for i := range maxTokensOfClient {
-		l.put("shop", lastToken{id: tokenSet{byte(i)}, jti: strconv.Itoa(i)})
+		r.enforced.put("shop", lastToken{id: tokenSet{byte(i)}, jti: strconv.Itoa(i)})
 	}
 	for i := range maxTokensOfClient - 1 {
-		l.revoked("shop", strconv.Itoa(i))
+		r.revoked("shop", strconv.Itoa(i))
 	}
-	return cap(l.shards[l.shard("shop")].byClient["shop"])
+	return cap(r.enforced.byClient["shop"])
 }
 
 // FillLastTokens keeps tokens of different sets for a number of clients. It returns how many
@@ -79,7 +54,7 @@ func FillLastTokens(tokens, clients int) (kept, bytes int) {
 		s.last.enforced.put(c.ID, lastToken{id: id, length: 800})
 	}
 	kept, _ = s.LastTokens()
-	return kept, int(s.last.enforced.size.Load())
+	return kept, int(s.last.enforced.size)
 }
 
 // FillRecentTokens issues a number of different tokens, each the given number of times. missed

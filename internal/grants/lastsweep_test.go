@@ -28,14 +28,6 @@ func TestReuseGivesRoomBack(t *testing.T) {
 	}
 }
 
-// TestSweepStopsFewRequests: while the sweep looks up clients and policies, only requests of a few
-// clients wait.
-func TestSweepStopsFewRequests(t *testing.T) {
-	locked, shards := grants.LockedBySweep()
-	check.Equal(t, "locked shards", locked, 1)
-	check.Equal(t, "shards", shards, 64)
-}
-
 // TestSweepLastTokens: tokens that are no longer handed out are dropped from memory.
 func TestSweepLastTokens(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -1,17 +1,19 @@
 package grants
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -23,21 +25,15 @@ const (
 )
 
 // lastTokens keeps in memory the last token issued for each credential, scope set and audience of
-// the clients with over_limit: reuse. It is safe for concurrent use.
+// the clients with over_limit: reuse, and the requests that may issue one. It is safe for concurrent
+// use.
 type lastTokens struct {
-	key    [sha256.Size]byte // of the hashes
-	under  [1024]underWay    // indexed by hash; see reuse
-	seed   maphash.Seed
-	shards [64]lastShard // by client
-	size   atomic.Int64  // bytes, of all shards
-}
+	key [sha256.Size]byte // of the hashes
 
-// lastShard has the tokens of some of the clients. A sweep blocks only the requests of one shard at
-// a time.
-type lastShard struct {
 	mu       sync.Mutex
 	byClient map[string][]lastToken
-	size     *atomic.Int64
+	size     int64 // bytes
+	underWay map[tokenSet][]*reuse
 }
 
 // lastToken is a token that was issued. In dry-run and for a candidate nothing is handed out, so it
@@ -59,22 +55,9 @@ func (t *lastToken) size() int64 { return int64(lastTokenOverhead + t.length) }
 type tokenSet [sha256.Size]byte
 
 func newLastTokens() *lastTokens {
-	l := &lastTokens{seed: maphash.MakeSeed()}
-	for i := range l.shards {
-		l.shards[i].byClient, l.shards[i].size = map[string][]lastToken{}, &l.size
-	}
+	l := &lastTokens{byClient: map[string][]lastToken{}, underWay: map[tokenSet][]*reuse{}}
 	_, _ = rand.Read(l.key[:]) // never fails (crypto/rand)
 	return l
-}
-
-// shard returns the index of the client's shard.
-func (l *lastTokens) shard(clientID string) int {
-	return int(maphash.String(l.seed, clientID) % uint64(len(l.shards)))
-}
-
-// underWayFor returns the requests under way for a set. A few other sets share the same underWay.
-func (l *lastTokens) underWayFor(id tokenSet) *underWay {
-	return &l.under[int(binary.LittleEndian.Uint16(id[:]))%len(l.under)]
 }
 
 // set returns the hash for tokens of client c with that credential and scope set. keyID identifies
@@ -94,13 +77,38 @@ func (l *lastTokens) set(keyID string, c *clientcfg.Client, credential secret.Di
 	return id
 }
 
+// begin registers a request that may issue a token.
+func (l *lastTokens) begin(r *reuse) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay[r.id] = append(l.underWay[r.id], r)
+}
+
+// end releases the requests that wait for r, and returns the equal requests that are still under
+// way. It may be called again.
+func (l *lastTokens) end(r *reuse) []*reuse {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.underWay[r.id]
+	i := slices.Index(all, r)
+	if i < 0 {
+		return nil
+	}
+	close(r.done)
+	if all = slices.Delete(all, i, i+1); len(all) == 0 {
+		delete(l.underWay, r.id)
+		return nil
+	}
+	l.underWay[r.id] = all
+	return slices.Clone(all)
+}
+
 // find returns the last token of the set. ok is false if there is none, the client has changed
 // since, or the token is too old to hand out.
 func (l *lastTokens) find(c *clientcfg.Client, id tokenSet, now time.Time) (t lastToken, ok bool) {
-	s := &l.shards[l.shard(c.ID)]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.byClient[c.ID] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.byClient[c.ID] {
 		if t.id == id {
 			return t, t.goodFor(c) && now.Before(t.until)
 		}
@@ -113,103 +121,162 @@ func (t *lastToken) goodFor(c *clientcfg.Client) bool {
 	return t.version == c.Version && t.stamp == c.Stamp
 }
 
-// put stores a token in place of the last token of its set. To make room it drops, of the same
-// client, the token that ends first. If all shards together are too large, it drops tokens of any
-// client, from the same shard first.
+// put stores a token in place of the last token of its set. If the client has too many, the token
+// that ends first makes room. If the table is too large, it drops the tokens of other clients.
 func (l *lastTokens) put(clientID string, t lastToken) {
-	at := l.shard(clientID)
-	l.shards[at].put(clientID, t)
-	for i := 1; i < len(l.shards) && l.size.Load() > maxLastTokens; i++ {
-		s := &l.shards[(at+i)%len(l.shards)]
-		s.mu.Lock()
-		s.shrink()
-		s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tokens, replaced := l.byClient[clientID], t.id
+	if !slices.ContainsFunc(tokens, func(o lastToken) bool { return o.id == t.id }) && len(tokens) >= maxTokensOfClient {
+		replaced = slices.MinFunc(tokens, func(a, b lastToken) int { return a.until.Compare(b.until) }).id
 	}
-}
-
-func (s *lastShard) put(clientID string, t lastToken) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deleteIf(clientID, func(o *lastToken) bool { return o.id == t.id })
-	if len(s.byClient[clientID]) >= maxTokensOfClient {
-		s.dropFirst(clientID)
+	if i := slices.IndexFunc(tokens, func(o lastToken) bool { return o.id == replaced }); i >= 0 {
+		l.size -= tokens[i].size()
+		tokens[i] = t
+	} else {
+		l.byClient[clientID] = append(tokens, t)
 	}
-	s.size.Add(t.size())
-	s.shrink()
-	s.byClient[clientID] = append(s.byClient[clientID], t)
-}
-
-// shrink drops tokens of any clients until all shards together fit, or this shard is empty.
-func (s *lastShard) shrink() {
-	for s.size.Load() > maxLastTokens && len(s.byClient) > 0 {
-		for id := range s.byClient { // map order is random
-			s.dropFirst(id)
+	l.size += t.size()
+	for other := range l.byClient { // in random order
+		if l.size <= maxLastTokens {
 			break
 		}
-	}
-}
-
-// dropFirst drops the client's token that ends first.
-func (s *lastShard) dropFirst(clientID string) {
-	all := s.byClient[clientID]
-	first := slices.MinFunc(all, func(a, b lastToken) int { return a.until.Compare(b.until) })
-	s.deleteIf(clientID, func(t *lastToken) bool { return t.id == first.id })
-}
-
-// deleteIf deletes the tokens of a client for which drop returns true.
-func (s *lastShard) deleteIf(clientID string, drop func(*lastToken) bool) {
-	all, left := s.byClient[clientID], 0
-	for i := range all {
-		if drop(&all[i]) {
-			s.size.Add(-all[i].size())
-			continue
+		if other != clientID {
+			l.dropIf(other, func(*lastToken) bool { return true })
 		}
-		all[left] = all[i]
-		left++
 	}
-	clear(all[left:]) // release the deleted tokens
+}
+
+// dropIf drops the tokens of a client for which drop returns true. The caller holds the lock.
+func (l *lastTokens) dropIf(clientID string, drop func(*lastToken) bool) {
+	tokens := l.byClient[clientID]
+	size := l.size
+	left := slices.DeleteFunc(tokens, func(t lastToken) bool {
+		dropped := drop(&t)
+		if dropped {
+			l.size -= t.size()
+		}
+		return dropped
+	})
 	switch {
-	case left == 0:
-		delete(s.byClient, clientID)
-	case left < cap(all)/4:
-		s.byClient[clientID] = slices.Clone(all[:left])
-	default:
-		s.byClient[clientID] = all[:left]
+	case len(left) == 0:
+		delete(l.byClient, clientID)
+	case l.size < size:
+		l.byClient[clientID] = slices.Clone(left) // releases the memory of the others
 	}
 }
 
-// revoked drops a revoked token.
-func (l *lastTokens) revoked(clientID, jti string) {
-	s := &l.shards[l.shard(clientID)]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deleteIf(clientID, func(t *lastToken) bool { return t.jti == jti })
-}
-
-// sweep drops the tokens for which drop returns true. It locks one shard at a time.
-func (l *lastTokens) sweep(drop func(clientID string) func(*lastToken) bool) {
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		for id := range s.byClient {
-			s.deleteIf(id, drop(id))
+// sweep drops the tokens for which drop returns true, and returns the IDs of the others. It locks
+// for one client at a time.
+func (l *lastTokens) sweep(drop func(clientID string) func(*lastToken) bool) (jtis []string) {
+	l.mu.Lock()
+	clients := slices.Collect(maps.Keys(l.byClient))
+	l.mu.Unlock()
+	for _, id := range clients {
+		drop := drop(id)
+		l.mu.Lock()
+		l.dropIf(id, drop)
+		for _, t := range l.byClient[id] {
+			jtis = append(jtis, t.jti)
 		}
-		s.mu.Unlock()
+		l.mu.Unlock()
+	}
+	return jtis
+}
+
+// askedAboutTogether is how many tokens one read of revocations covers.
+const askedAboutTogether = 500
+
+// revocationsKnownFor is how long tokens are handed out again after the last successful read of
+// revocations. An instance that is cut off from the store does not learn of revocations at other
+// instances.
+const revocationsKnownFor = 10 * time.Second
+
+// reuseTables holds the tokens kept for over_limit: reuse. Each table has its own bounds, so
+// predictions never displace tokens that are handed out.
+type reuseTables struct {
+	enforced *lastTokens // tokens that are handed out
+	dryRun   *lastTokens // tokens that enforce would hand out, without their texts
+	tried    *lastTokens // tokens that candidate policies would hand out, without their texts
+
+	read atomic.Pointer[time.Time] // when revocations were last read; has a monotonic clock reading
+}
+
+func newReuseTables(now time.Time) *reuseTables {
+	r := &reuseTables{enforced: newLastTokens(), dryRun: newLastTokens(), tried: newLastTokens()}
+	r.read.Store(&now) // there are no tokens yet
+	return r
+}
+
+// in returns the table for clients in mode m.
+func (r *reuseTables) in(m ratelimit.Mode) *lastTokens {
+	if m == ratelimit.Enforce {
+		return r.enforced
+	}
+	return r.dryRun
+}
+
+func (r *reuseTables) all() [3]*lastTokens { return [...]*lastTokens{r.enforced, r.dryRun, r.tried} }
+
+// revoked drops a revoked token of a client.
+func (r *reuseTables) revoked(clientID, jti string) {
+	for _, l := range r.all() {
+		l.mu.Lock()
+		l.dropIf(clientID, func(t *lastToken) bool { return t.jti == jti })
+		l.mu.Unlock()
 	}
 }
 
-// addIDs adds the client_id of each issued token to ids, by its jti.
-func (l *lastTokens) addIDs(ids map[string]string) {
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		for id, all := range s.byClient {
-			for j := range all {
-				if all[j].jti != "" {
-					ids[all[j].jti] = id
-				}
+// SweepLastTokens drops the tokens kept for over_limit: reuse that can no longer be handed out:
+// they are too old, were revoked at any instance, or their client, its policy or the signing keys
+// have changed. Call it periodically. If there are no tokens, it does not read the store.
+func (s *Service) SweepLastTokens(ctx context.Context) error {
+	if s.opts.Policies == nil {
+		return nil
+	}
+	now := s.opts.Now()
+	var names []string
+	for _, jti := range s.dropUnused(now) {
+		names = append(names, tokenName(jti))
+	}
+	gone := map[string]bool{}
+	for some := range slices.Chunk(names, askedAboutTogether) {
+		revoked, err := s.store.RevokedOf(ctx, some)
+		if err != nil {
+			return storeFailed("read revocations", err)
+		}
+		for _, name := range revoked {
+			gone[name] = true
+		}
+	}
+	for _, l := range s.last.all() {
+		l.sweep(func(string) func(*lastToken) bool {
+			return func(t *lastToken) bool { return gone[tokenName(t.jti)] }
+		})
+	}
+	s.last.read.Store(&now)
+	return nil
+}
+
+// dropUnused drops tokens that are no longer handed out: expired tokens, tokens of a client that
+// was changed, removed or given another policy, and tokens signed with an unpublished key. It returns
+// the IDs of the others.
+func (s *Service) dropUnused(now time.Time) (jtis []string) {
+	policies := s.opts.Policies()
+	sweep := func(l *lastTokens, inUse func(clientID string, e *ratelimit.Effective) bool) {
+		jtis = append(jtis, l.sweep(func(id string) func(*lastToken) bool {
+			client, known := s.opts.Clients.Client(id)
+			known = known && inUse(id, policies.For(id))
+			return func(t *lastToken) bool {
+				return !known || !t.goodFor(client) || !now.Before(t.until) || t.text != "" && !s.opts.Signer.Published(t.text)
 			}
-		}
-		s.mu.Unlock()
+		})...)
 	}
+	sweep(s.last.enforced, func(_ string, e *ratelimit.Effective) bool { return e.Reuses() && e.Mode == ratelimit.Enforce })
+	sweep(s.last.dryRun, func(_ string, e *ratelimit.Effective) bool { return e.Reuses() && e.Mode != ratelimit.Enforce })
+	sweep(s.last.tried, func(id string, e *ratelimit.Effective) bool {
+		trial, ok := policies.Trial(id)
+		return ok && trial.Client && trial.Over(e, trial.Effective).OverLimit == ratelimit.OverLimitReuse
+	})
+	return jtis
 }

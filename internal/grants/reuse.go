@@ -2,7 +2,6 @@ package grants
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -23,52 +22,8 @@ type reuse struct {
 	id      tokenSet
 	enforce bool          // hand out the token itself
 	keeps   bool          // the issued token becomes the last token
-	number  int64         // position in order of arrival among the requests of the same underWay
 	done    chan struct{} // closed once the request has issued its token or was denied
 	again   lastToken     // token to hand out if the outcome is Reused
-}
-
-// underWay is a set of running requests that may issue a token. Equal requests share the same
-// underWay.
-type underWay struct {
-	mu       sync.Mutex
-	numbered int64
-	requests map[*reuse]struct{}
-}
-
-// begin registers a request.
-func (t *underWay) begin(r *reuse) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.requests == nil {
-		t.requests = map[*reuse]struct{}{}
-	}
-	t.numbered++
-	r.number, r.done = t.numbered, make(chan struct{})
-	t.requests[r] = struct{}{}
-}
-
-// end releases the requests that wait for r, and returns the highest number assigned so far.
-func (t *underWay) end(r *reuse) (last int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, is := t.requests[r]; is {
-		delete(t.requests, r)
-		close(r.done)
-	}
-	return t.numbered
-}
-
-// other returns a running request equal to r with a number of at most last, or nil.
-func (t *underWay) other(r *reuse, last int64) *reuse {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for o := range t.requests {
-		if o.id == r.id && o.number <= last {
-			return o
-		}
-	}
-	return nil
 }
 
 // reusing implements over_limit: reuse for one request. It implements [limiter.Reuse].
@@ -86,14 +41,14 @@ func (s reusing) Begin(e *ratelimit.Effective) {
 	}
 	in := s.last.in(e.Mode)
 	id := in.set(x.client.ID, x.client, x.credential, x.scopes, time.Time{})
-	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce}
-	in.underWayFor(id).begin(x.reuse)
+	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce, done: make(chan struct{})}
+	in.begin(x.reuse)
 }
 
 // endReuse releases the requests that wait for the token of this request.
 func (x *issuance) endReuse() {
 	if r := x.reuse; r != nil {
-		r.in.underWayFor(r.id).end(r)
+		r.in.end(r)
 	}
 }
 
@@ -109,18 +64,14 @@ func (s reusing) Instead(ctx context.Context, d *ratelimit.Decision) {
 	if d.Outcome != ratelimit.Denied && d.Outcome != ratelimit.WouldDeny {
 		return
 	}
-	others := r.in.underWayFor(r.id)
-	last := others.end(r)
+	others := r.in.end(r)
 	found := s.findAgain(x) // a request that ended before that call has kept its token
-	for !found && ctx.Err() == nil {
-		before := others.other(r, last)
-		if before == nil {
-			break
-		}
+	for len(others) > 0 && !found && ctx.Err() == nil {
 		select {
-		case <-before.done:
+		case <-others[0].done:
 		case <-ctx.Done():
 		}
+		others = others[1:]
 		found = s.findAgain(x)
 	}
 	if found {
