@@ -23,22 +23,6 @@ type Shedder interface {
 	Starved(ctx context.Context) error
 }
 
-// open is a Shedder that admits every request.
-type open struct{}
-
-// Admit implements [Shedder].
-func (open) Admit(context.Context, *overload.Request) (overload.Rank, error) {
-	return overload.Ranks - 1, nil
-}
-
-// Leave implements [Shedder].
-func (open) Leave() {}
-
-// Starved implements [Shedder].
-func (open) Starved(context.Context) error {
-	return &overload.ShedError{RetryAfter: overload.RetryAfter(0), Short: overload.Processor}
-}
-
 var classOfGrant = map[clientcfg.Grant]overload.Class{
 	clientcfg.RefreshToken: overload.Refresh, clientcfg.AuthorizationCode: overload.Code,
 	clientcfg.ClientCredentials: overload.ClientCredentials, clientcfg.Password: overload.Password,

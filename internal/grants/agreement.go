@@ -213,7 +213,7 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *accounts.Sessio
 		}
 		asked = false // another request stored an agreement just now, which may already allow enough
 	}
-	return Agreement{}, storeFailed("store agreement", store.ErrConflict)
+	return Agreement{}, storeFailed("store agreement", errors.New("others keep changing it"))
 }
 
 // agreed returns the agreement after issuing a code under it, and whether it has to be stored.

@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"errors"
+	"time"
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
@@ -74,34 +75,48 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session accounts.Sessi
 		return "", err
 	}
 	code = SealCode(s.opts.Deriver, random)
-	digest := secret.DigestOf(code)
 	if err := s.countConsent(session.Key, answersOf); err != nil {
 		return "", err
 	}
-	switch before, err := s.answered(ctx, digest, now); {
-	case err != nil:
-		return "", err
-	case before:
-		return code, nil
-	}
-	if err := s.countConsent(session.Key, ""); err != nil {
-		return "", err
-	}
-	agreement, err := s.agree(ctx, p, &session, true)
-	if err != nil {
-		return "", err
-	}
-	record := s.newCode(p, &session, &agreement, now)
-	record.Digest, record.ExpiresAt = digest, later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime))
-	err = s.store.CreateGrant(ctx, record)
-	switch {
-	case errors.Is(err, store.ErrConflict): // created by another request since the check above
-		_, err = s.answered(ctx, digest, now)
-	case err != nil:
-		err = storeFailed("create authorization code", err)
+	before, err := s.answered(ctx, secret.DigestOf(code), now)
+	if err == nil && !before {
+		err = s.issueCode(ctx, p, &session, code, opened.Add(pageLifetime), true)
+		if errors.Is(err, store.ErrConflict) { // created by another request since the check above
+			_, err = s.answered(ctx, secret.DigestOf(code), now)
+		}
 	}
 	if err != nil {
 		return "", err
 	}
 	return code, nil
+}
+
+// issueCode stores a code and the user's consent. asked is set if the user has just answered a
+// consent page. The record is kept at least as long as the code. Errors: [store.ErrConflict] if the
+// code exists, *[Error], *[oautherr.LimitedError].
+func (s *Service) issueCode(ctx context.Context, p *Prompt, session *accounts.Session, code string, kept time.Time, asked bool) error {
+	if err := s.countConsent(session.Key, ""); err != nil {
+		return err
+	}
+	agreement, err := s.agree(ctx, p, session, asked)
+	if err != nil {
+		return err
+	}
+	now := s.opts.Now()
+	record := Grant{
+		Authorization: Authorization{
+			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
+			Family: agreement.newFamily(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
+		},
+		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now, ExpiresAt: later(now.Add(s.opts.CodeLifetime), kept),
+		ClientStamp: p.Client.Stamp,
+	}
+	if p.RedirectURISent {
+		record.RedirectURI = p.RedirectURI
+	}
+	err = s.store.CreateGrant(ctx, record)
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		err = storeFailed("create authorization code", err)
+	}
+	return err
 }

@@ -80,10 +80,7 @@ func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspe
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
-	return Introspection{
-		Active: true, TokenType: "Bearer", ClientID: c.ClientID, Username: auth.Username, Scopes: c.Scopes,
-		Subject: c.Subject, Issuer: c.Issuer, Audience: c.Audience, ID: c.ID, IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt,
-	}, nil
+	return Introspection{Active: true, TokenType: "Bearer", Username: auth.Username, Claims: c}, nil
 }
 
 func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
@@ -101,10 +98,9 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
-	return Introspection{
-		Active: true, ClientID: g.ClientID, Username: g.Username, Subject: g.Username,
-		Scopes: g.Scopes, Issuer: s.opts.Issuer, IssuedAt: g.IssuedAt, ExpiresAt: s.end(g),
-	}, nil
+	return Introspection{Active: true, Username: g.Username, Claims: keys.Claims{
+		ClientID: g.ClientID, Subject: g.Username, Scopes: g.Scopes, Issuer: s.opts.Issuer, IssuedAt: g.IssuedAt, ExpiresAt: s.end(g),
+	}}, nil
 }
 
 // newestClient returns the client as it was in the store at most catchUp ago, or nil if there is no

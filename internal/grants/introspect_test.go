@@ -1,12 +1,14 @@
 package grants_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
@@ -25,22 +27,14 @@ func TestIntrospect(t *testing.T) {
 	w.clients["caller-too"] = &clientcfg.Client{ID: "caller-too", Audience: []string{"https://api.example.com"}, SecretDigest: secret.DigestOf(secretOf("caller-too"))}
 	all := []string{"read", "write", "admin"}
 
-	user := grants.Introspection{
-		Active: true, TokenType: "Bearer", ClientID: "shop", Username: "alice", Scopes: all, Subject: "alice",
-		Issuer: issuer, Audience: []string{issuer}, ID: claims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
-	}
-	client := grants.Introspection{
-		Active: true, TokenType: "Bearer", ClientID: "daemon", Scopes: []string{"read"}, Subject: "daemon",
-		Issuer: issuer, Audience: []string{issuer}, ID: clientClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
-	}
-	audience := grants.Introspection{
-		Active: true, TokenType: "Bearer", ClientID: "caller", Scopes: []string{"read"}, Subject: "caller", Issuer: issuer,
-		Audience: []string{"https://api.example.com", "other"}, ID: callerClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
-	}
-	refresh := grants.Introspection{
-		Active: true, ClientID: "shop", Username: "alice", Subject: "alice", Scopes: all, Issuer: issuer,
-		IssuedAt: start, ExpiresAt: start.Add(30 * 24 * time.Hour),
-	}
+	check.Equal(t, "claims", fmt.Sprint(claims.ClientID, claims.Subject, claims.Scopes, claims.Issuer, claims.Audience, claims.IssuedAt, claims.ExpiresAt),
+		fmt.Sprint("shop", "alice", all, issuer, []string{issuer}, start, start.Add(time.Hour)))
+	user := grants.Introspection{Active: true, TokenType: "Bearer", Username: "alice", Claims: claims}
+	client := grants.Introspection{Active: true, TokenType: "Bearer", Claims: clientClaims}
+	audience := grants.Introspection{Active: true, TokenType: "Bearer", Claims: callerClaims}
+	refresh := grants.Introspection{Active: true, Username: "alice", Claims: keys.Claims{
+		ClientID: "shop", Subject: "alice", Scopes: all, Issuer: issuer, IssuedAt: start, ExpiresAt: start.Add(30 * 24 * time.Hour),
+	}}
 	for name, tc := range map[string]struct {
 		asking, token string
 		want          grants.Introspection

@@ -11,7 +11,6 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/secret"
 )
 
 // Interaction is how the client wants the user to be prompted (OpenID Connect Core 1.0 3.1.2.1).
@@ -111,8 +110,13 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *accounts.Sess
 	agreed := p.Client.FirstParty || known.ID != "" && subset(p.Scopes, known.Scopes)
 	switch {
 	case agreed && p.Proven() && !p.Consent && p.expects(session.Username):
-		code, err := s.codeWithoutPage(ctx, p, session)
-		return Next{Code: code}, err
+		var random [codeRandom]byte
+		_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
+		code := SealCode(s.opts.Deriver, random[:])
+		if err := s.issueCode(ctx, p, session, code, now, false); err != nil {
+			return Next{}, err
+		}
+		return Next{Code: code}, nil
 	case p.Silent:
 		return Next{}, p.refused(oautherr.ConsentRequired, "The user has to agree.")
 	}
@@ -127,41 +131,4 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *accounts.Sess
 
 func (p *Prompt) refused(code oautherr.Code, description string) error {
 	return &RedirectError{RedirectURI: p.RedirectURI, State: p.State, Err: fail(code, description)}
-}
-
-// codeWithoutPage issues a code without a consent page. It counts against the limit like a code
-// with a page.
-func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *accounts.Session) (string, error) {
-	if err := s.countConsent(session.Key, ""); err != nil {
-		return "", err
-	}
-	now := s.opts.Now()
-	agreement, err := s.agree(ctx, p, session, false)
-	if err != nil {
-		return "", err
-	}
-	var random [codeRandom]byte
-	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
-	code := SealCode(s.opts.Deriver, random[:])
-	record := s.newCode(p, session, &agreement, now)
-	record.Digest, record.ExpiresAt = secret.DigestOf(code), now.Add(s.opts.CodeLifetime)
-	if err := s.store.CreateGrant(ctx, record); err != nil {
-		return "", storeFailed("create authorization code", err)
-	}
-	return code, nil
-}
-
-// newCode returns the record of a code, without Digest and ExpiresAt.
-func (s *Service) newCode(p *Prompt, session *accounts.Session, a *Agreement, now time.Time) Grant {
-	record := Grant{
-		Authorization: Authorization{
-			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
-			Family: a.newFamily(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
-		},
-		Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp,
-	}
-	if p.RedirectURISent {
-		record.RedirectURI = p.RedirectURI
-	}
-	return record
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 )
@@ -119,17 +120,11 @@ func (e *RedirectError) Error() string { return "redirect to client: " + e.Err.E
 // Unwrap returns the OAuth error.
 func (e *RedirectError) Unwrap() error { return e.Err }
 
-// Introspection is the state of a token (RFC 7662 2.2). The other fields are set only if Active.
+// Introspection is the state of a token (RFC 7662 2.2). The other fields are set only if Active. The
+// claims of a refresh token are those of the access tokens that it is exchanged for.
 type Introspection struct {
 	Active    bool
 	TokenType string // "Bearer", or empty for a refresh token
-	ClientID  string
 	Username  string
-	Scopes    []string
-	Subject   string
-	Issuer    string
-	Audience  []string
-	ID        string // jti
-	IssuedAt  time.Time
-	ExpiresAt time.Time
+	keys.Claims
 }

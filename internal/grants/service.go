@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/attempts"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -117,7 +118,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = o.Now
 	}
 	if o.Shedder == nil {
-		o.Shedder = open{}
+		o.Shedder = overload.New(overload.Settings{Mode: ratelimit.Off}, nil)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

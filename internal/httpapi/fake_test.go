@@ -19,6 +19,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/store"
 )
@@ -201,11 +202,10 @@ func (f *fake) Introspect(_ context.Context, q grants.TokenQuery) (grants.Intros
 	if err := f.authenticate(q.Credentials); err != nil {
 		return grants.Introspection{}, err
 	}
-	return grants.Introspection{
-		Active: q.Token == "good", TokenType: "Bearer", ClientID: "shop", Username: "alice", Scopes: []string{"read"},
-		Subject: "alice", Issuer: "http://id.example", Audience: []string{"api"}, ID: "j1",
+	return grants.Introspection{Active: q.Token == "good", TokenType: "Bearer", Username: "alice", Claims: keys.Claims{
+		ClientID: "shop", Scopes: []string{"read"}, Subject: "alice", Issuer: "http://id.example", Audience: []string{"api"}, ID: "j1",
 		IssuedAt: time.Unix(100, 0), ExpiresAt: time.Unix(200, 0),
-	}, nil
+	}}, nil
 }
 
 func (f *fake) Revoke(_ context.Context, q grants.TokenQuery) error {

@@ -61,8 +61,10 @@ func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string
 	return issued.GetAccess(), issued.GetRefresh(), nil
 }
 
-// adapter presents one request through the interfaces of the library.
+// adapter presents one request through the interfaces of the library. The grants in use never call
+// the other methods of [oauth2.TokenStore].
 type adapter struct {
+	oauth2.TokenStore
 	signer Signer
 	req    Request
 }
@@ -86,27 +88,4 @@ func (a *adapter) Token(_ context.Context, _ *oauth2.GenerateBasic, withRefresh 
 // Create implements [oauth2.TokenStore].
 func (a *adapter) Create(ctx context.Context, info oauth2.TokenInfo) error {
 	return a.req.Store(ctx, info.GetRefresh())
-}
-
-// errUnused is returned by the methods of [oauth2.TokenStore] that the grants in use never call.
-var errUnused = errors.New("issuer: go-oauth2 reads and removes no token here")
-
-// RemoveByCode is not called.
-func (*adapter) RemoveByCode(context.Context, string) error { return errUnused }
-
-// RemoveByAccess is not called.
-func (*adapter) RemoveByAccess(context.Context, string) error { return errUnused }
-
-// RemoveByRefresh is not called.
-func (*adapter) RemoveByRefresh(context.Context, string) error { return errUnused }
-
-// GetByCode is not called.
-func (*adapter) GetByCode(context.Context, string) (oauth2.TokenInfo, error) { return nil, errUnused }
-
-// GetByAccess is not called.
-func (*adapter) GetByAccess(context.Context, string) (oauth2.TokenInfo, error) { return nil, errUnused }
-
-// GetByRefresh is not called.
-func (*adapter) GetByRefresh(context.Context, string) (oauth2.TokenInfo, error) {
-	return nil, errUnused
 }
