@@ -21,7 +21,7 @@
 //	edge.go         answers: the token endpoint, the admin API, and their HTTP servers
 //	teardown.go     stops everything in reverse order and in bounded time
 //
-// Then, in any order: connections.go (how connections end, and TLS), bound.go (how many there are),
+// Then, in any order: connections.go (how connections end, and TLS; connbound bounds them),
 // store.go (backend, migrations, verification), telemetry.go (logs, metrics, traces), readiness.go
 // (/readyz), accounts.go (clients and users).
 package app

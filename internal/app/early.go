@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/app/connbound"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/httpapi/early"
@@ -49,7 +50,7 @@ func (e *earlyRefuser) Refuse(c net.Conn, r *early.Request) (time.Duration, bool
 // watched returns a listener for clients that limits connections. For this server's own token
 // endpoint, it also refuses token requests early.
 func (e *edge) watched(l net.Listener) net.Listener {
-	l = e.base.bounds.clients.listener(l)
+	l = e.base.bounds.Clients.Listener(l)
 	if e.base.isGateway() {
 		return l
 	}
@@ -81,6 +82,6 @@ func (e *edge) tokenPath() string {
 // track is the [http.Server].ConnState of the server for clients.
 func (e *edge) track(c net.Conn, state http.ConnState) {
 	e.drainer.track(c, state)
-	trackSilence(c, state)
+	connbound.TrackSilence(c, state)
 	early.Track(c, state)
 }

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/app/connbound"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
@@ -67,7 +68,9 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 		}
 	}
 	e.http.ConnState = e.track
-	e.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withHeld(overload.WithConn(ctx, c), c) }
+	e.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return connbound.WithHeld(overload.WithConn(ctx, c), c)
+	}
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}
@@ -75,8 +78,8 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	if e.admin, err = newAdmin(f, l, e.service, e.local); err != nil {
 		return nil, err
 	}
-	e.ops = newHTTPServer(f.bounds.operators.around(e.operatorHandler()), f.log)
-	e.ops.ConnState, e.ops.ConnContext = trackSilence, withHeld
+	e.ops = newHTTPServer(f.bounds.Operators.Around(e.operatorHandler()), f.log)
+	e.ops.ConnState, e.ops.ConnContext = connbound.TrackSilence, connbound.WithHeld
 	e.ops.WriteTimeout = slowestScrape
 	if f.adminCert != nil {
 		if e.local != nil {
@@ -91,7 +94,7 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 
 // around wraps the handler of client requests.
 func (e *edge) around(h http.Handler) http.Handler {
-	return e.drainer.around(e.base.bounds.clients.around(e.base.telemetry.around(h)))
+	return e.drainer.around(e.base.bounds.Clients.Around(e.base.telemetry.around(h)))
 }
 
 // registryStore implements [registry.Store].
@@ -292,7 +295,7 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 			slog.String("address", e.base.operators.Addr().String()))
 	}
 	go func() {
-		if err := serve(e.base.bounds.operators.listener(e.base.operators)); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(e.base.bounds.Operators.Listener(e.base.operators)); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/app/connbound"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
@@ -50,7 +51,7 @@ type foundation struct {
 	passwords   *secret.Passwords
 	uses        *clientcfg.Uses // of client secrets
 	overload    *overloadControl
-	bounds      *bounds // of connections
+	bounds      *connbound.Bounds // of connections
 }
 
 // newFoundation opens everything, in the order of the fields. It pushes each close function to undo
@@ -75,8 +76,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("the store", func(context.Context) error { return f.backend.Close() })
-	f.bounds = newBounds(cfg, openFiles(), opts.Memory, poolSize(f.backend), f.log)
-	f.telemetry.WatchConnections(f.bounds.metrics)
+	f.bounds = connbound.New(cfg, connbound.OpenFiles(), opts.Memory, poolSize(f.backend), f.log)
+	f.telemetry.WatchConnections(f.bounds.Stats)
 	f.backups = newBackups(cfg, f.backend, opts.Prepare != nil)
 	f.overload = newOverload(cfg.Overload, f.backend)
 	f.overload.shedder.SetQuota(opts.Quota)

@@ -79,7 +79,7 @@ func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error
 		return nil
 	}
 	go func() {
-		if err := e.envoy.Serve(e.base.bounds.envoy.listener(e.base.envoy)); err != nil {
+		if err := e.envoy.Serve(e.base.bounds.Envoy.Listener(e.base.envoy)); err != nil {
 			failed <- err
 		}
 	}()

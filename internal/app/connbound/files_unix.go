@@ -1,11 +1,11 @@
 //go:build unix
 
-package app
+package connbound
 
 import "golang.org/x/sys/unix"
 
-// openFiles returns how many files the process may open, or 0 if unknown.
-func openFiles() int64 {
+// OpenFiles returns how many files the process may open, or 0 if unknown.
+func OpenFiles() int64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package app
+package connbound
 
 import (
 	"container/list"
@@ -43,21 +43,21 @@ const (
 	sourceShare = 4
 )
 
-// bounds holds the bounds of the three listeners.
-type bounds struct{ clients, operators, envoy *bound }
+// Bounds holds the bounds of the three listeners.
+type Bounds struct{ Clients, Operators, Envoy *Bound }
 
-// newBounds divides the files that the process may open and the memory that it may use between the
+// New divides the files that the process may open and the memory that it may use between the
 // listeners. Zero means unknown. store is the number of connections of the store.
-func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Logger) *bounds {
+func New(cfg *config.Config, files, memory int64, store int, log *slog.Logger) *Bounds {
 	left, operators := int64(mostConnections), operatorConnections
 	if files > 0 {
 		operators = int(min(operatorConnections, max(files/2, leastConnections)))
 		left = files - ownFiles - int64(operators) - int64(store)
 	}
-	b := &bounds{operators: &bound{name: "operators", most: operators, perSource: operators / 2, log: log}}
+	b := &Bounds{Operators: &Bound{name: "operators", most: operators, perSource: operators / 2, log: log}}
 	if cfg.Gateway.EnvoyListen != "" {
 		most := max(min(envoyConnections, left/2), leastConnections)
-		b.envoy, left = &bound{name: "envoy", most: int(most), perSource: int(most / 2), log: log}, left-most
+		b.Envoy, left = &Bound{name: "envoy", most: int(most), perSource: int(most / 2), log: log}, left-most
 	}
 	if cfg.Gateway.Enabled() && !cfg.Gateway.Judge {
 		left /= 1 + upstreamConnections
@@ -66,13 +66,13 @@ func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Log
 		left = min(left, memory/connectionMemory)
 	}
 	most := int(max(min(left, mostConnections), leastConnections))
-	b.clients = &bound{name: "clients", most: most, perSource: max(most/sourceShare, 1), trusted: cfg.TrustedProxies.Ranges(), log: log}
+	b.Clients = &Bound{name: "clients", most: most, perSource: max(most/sourceShare, 1), trusted: cfg.TrustedProxies.Ranges(), log: log}
 	return b
 }
 
-// metrics returns the open connections and the refusals of all listeners.
-func (b *bounds) metrics() (all []metrics.Connections) {
-	for _, one := range []*bound{b.clients, b.operators, b.envoy} {
+// Stats returns the open connections and the refusals of all listeners.
+func (b *Bounds) Stats() (all []metrics.Connections) {
+	for _, one := range []*Bound{b.Clients, b.Operators, b.Envoy} {
 		if one != nil {
 			all = append(all, one.stats())
 		}
@@ -80,12 +80,12 @@ func (b *bounds) metrics() (all []metrics.Connections) {
 	return all
 }
 
-// bound limits the connections of a listener, and the requests on its HTTP/2 connections, which
+// Bound limits the connections of a listener, and the requests on its HTTP/2 connections, which
 // carry many. It limits them in total and per source, so one source cannot use up the room of all
 // others. At the limit, a new entry replaces the one that has been silent longest: a connection
 // without a request, or a request with an incomplete body. If no entry is silent, the new one is
-// refused. bound is safe for concurrent use.
-type bound struct {
+// refused. A Bound is safe for concurrent use.
+type Bound struct {
 	name            string
 	most, perSource int            // of connections, and also of HTTP/2 requests
 	trusted         []netip.Prefix // of proxies: their connections carry many sources
@@ -115,7 +115,7 @@ type tally [kinds]struct {
 
 // held is an entry that counts until it is released.
 type held struct {
-	bound  *bound
+	bound  *Bound
 	kind   kind
 	source string
 	cut    func() // ends it without blocking
@@ -125,7 +125,7 @@ type held struct {
 }
 
 // take adds an entry for an address, initially silent. It returns nil at the limit.
-func (b *bound) take(k kind, at netip.Addr, cut func()) *held {
+func (b *Bound) take(k kind, at netip.Addr, cut func()) *held {
 	source, most := limiter.SourceOf(at), b.perSource
 	if slices.ContainsFunc(b.trusted, func(p netip.Prefix) bool { return p.Contains(at) }) {
 		most = b.most
@@ -156,7 +156,7 @@ func (b *bound) take(k kind, at netip.Addr, cut func()) *held {
 }
 
 // makeRoom cuts the entry that has been silent longest. It reports false if no entry is silent.
-func (b *bound) makeRoom(silent *list.List, source string) bool {
+func (b *Bound) makeRoom(silent *list.List, source string) bool {
 	oldest, now := silent.Front(), time.Now()
 	if now.Sub(b.excess) >= noteAgainAfter {
 		b.log.LogAttrs(context.Background(), slog.LevelWarn, "too many connections or requests at once; ending the most silent ones, or refusing new ones",
@@ -221,12 +221,12 @@ func (h *held) locked(f func(*held)) {
 	f(h)
 }
 
-// listener returns l with its connections bounded.
-func (b *bound) listener(l net.Listener) net.Listener { return &boundListener{l, b} }
+// Listener returns l with its connections bounded.
+func (b *Bound) Listener(l net.Listener) net.Listener { return &boundListener{l, b} }
 
 type boundListener struct {
 	net.Listener
-	bound *bound
+	bound *Bound
 }
 
 // Accept implements [net.Listener].
@@ -288,8 +288,8 @@ func heldOf(c net.Conn) *held {
 	}
 }
 
-// trackSilence records the state of a connection. It is called from [http.Server].ConnState.
-func trackSilence(c net.Conn, state http.ConnState) {
+// TrackSilence records the state of a connection. It is called from [http.Server].ConnState.
+func TrackSilence(c net.Conn, state http.ConnState) {
 	h := heldOf(c)
 	switch {
 	case h == nil:
@@ -302,14 +302,14 @@ func trackSilence(c net.Conn, state http.ConnState) {
 
 type heldKey struct{}
 
-// withHeld is an [http.Server].ConnContext.
-func withHeld(ctx context.Context, c net.Conn) context.Context {
+// WithHeld is an [http.Server].ConnContext.
+func WithHeld(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, heldKey{}, heldOf(c))
 }
 
-// around limits requests. HTTP/2 requests over the limit get 503. While a body is incomplete, its
+// Around limits requests. HTTP/2 requests over the limit get 503. While a body is incomplete, its
 // HTTP/2 request, or its HTTP/1 connection, is silent.
-func (b *bound) around(next http.Handler) http.Handler {
+func (b *Bound) Around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hasBody := r.Body != nil && r.Body != http.NoBody
 		h, _ := r.Context().Value(heldKey{}).(*held) // the entry of the connection
@@ -354,7 +354,7 @@ func (s *silentBody) Read(p []byte) (int, error) {
 }
 
 // stats returns the open entries and the refusals.
-func (b *bound) stats() metrics.Connections {
+func (b *Bound) stats() metrics.Connections {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return metrics.Connections{Listener: b.name, Open: b.all[connections].open, Requests: b.all[requests].open, Most: b.most, Refusals: b.refusals}
