@@ -23,7 +23,7 @@ import (
 // request.
 func smallServer(t *testing.T, cfg *config.Config, log io.Writer) *Server {
 	t.Helper()
-	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, log), Memory: 1})
+	s, err := New(t.Context(), cfg, Options{Logger: newLogger(cfg.Log, log), Memory: 1})
 	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

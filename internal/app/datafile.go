@@ -37,12 +37,12 @@ type DataFileSummary = bolt.Summary
 // start without them.
 var readers = func() bolt.Readers {
 	all := bolt.Readers{}
-	for t, check := range tables {
+	for t, check := range repositories.Tables {
 		all[t.Name] = check
 	}
 	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
 		all[t.Name] = func(r *store.Record) error {
-			if err := tables[t](r); err != nil {
+			if err := repositories.Tables[t](r); err != nil {
 				return fmt.Errorf("%w: %s %q: %w", bolt.ErrCorrupt, t.Name, r.Key, err)
 			}
 			return nil

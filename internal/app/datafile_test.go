@@ -90,7 +90,7 @@ func TestRestoreWhileTheServerStops(t *testing.T) {
 		cfg, prepared := prepareBackup(t)
 		log := &check.Buffer{}
 		ctx, cancel := context.WithCancel(t.Context())
-		err := serveOnce(ctx, t, cfg, NewLogger(cfg.Log, log), func(s *Server) {
+		err := serveOnce(ctx, t, cfg, newLogger(cfg.Log, log), func(s *Server) {
 			check.OK(t, s.base.backups.Restore(ctx, filepath.Base(prepared)))
 			cancel()
 		})

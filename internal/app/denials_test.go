@@ -77,7 +77,7 @@ func noted(t *testing.T, d *denials, now time.Time, x limiter.Decided) string {
 	req = accesslog.Identify(req, http.Header{}, false)
 	d.note(req.Context(), now, &x)
 	var log bytes.Buffer
-	(&accesslog.Line{Route: "/token", Started: now}).Write(NewLogger(config.Log{}, &log), req)
+	(&accesslog.Line{Route: "/token", Started: now}).Write(newLogger(config.Log{}, &log), req)
 	_, out, _ := strings.Cut(strings.TrimSpace(log.String()), `remote="invalid IP"`)
 	return strings.TrimSpace(out)
 }
@@ -164,7 +164,7 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 		req = accesslog.Identify(req, http.Header{}, false)
 		r.limiter.decided(req.Context(), limiter.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
 		var log bytes.Buffer
-		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(NewLogger(config.Log{}, &log), req)
+		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(newLogger(config.Log{}, &log), req)
 		want := " user_hash=" + r.base.userHash("ada") + "\n"
 		if names {
 			want = " username=ada\n"

@@ -25,6 +25,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
+func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
+	return NewLeveledLogger(cfg, &slog.LevelVar{}, w)
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testConfig returns a server on a free port with its own store.
@@ -65,7 +69,7 @@ func resume(tb testing.TB, cfg *config.Config, secret string) *running {
 func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare func(context.Context, Store) error) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := New(ctx, cfg, Options{Logger: NewLogger(cfg.Log, log), Prepare: prepare})
+	server, err := New(ctx, cfg, Options{Logger: newLogger(cfg.Log, log), Prepare: prepare})
 	if err != nil {
 		cancel()
 		tb.Fatal(err)
@@ -234,14 +238,14 @@ func TestIssuerFor(t *testing.T) {
 
 func TestNewLogger(t *testing.T) {
 	var out bytes.Buffer
-	log := NewLogger(config.Log{Format: "json", Level: "warn"}, &out)
+	log := newLogger(config.Log{Format: "json", Level: "warn"}, &out)
 	log.Info("quiet")
 	log.Warn("loud", slog.Duration("after", 1500*time.Millisecond))
 	var line struct{ Msg, After string }
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Msg != "loud" || line.After != "1.5s" {
 		t.Errorf("logged %q, %v", out.String(), err)
 	}
-	if !NewLogger(config.Log{}, io.Discard).Enabled(t.Context(), slog.LevelInfo) {
+	if !newLogger(config.Log{}, io.Discard).Enabled(t.Context(), slog.LevelInfo) {
 		t.Error("without a level, info is not logged")
 	}
 }

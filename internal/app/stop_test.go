@@ -111,7 +111,7 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	var log check.Buffer
 	cfg := withOperators(t)
 	cfg.ShutdownTimeout = config.Duration(time.Second)
-	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, &log)})
+	s, err := New(t.Context(), cfg, Options{Logger: newLogger(cfg.Log, &log)})
 	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -98,16 +98,7 @@ func (e *UnmigratedError) Error() string {
 var ErrNoMigrations = errors.New("only MongoDB is migrated, and the store is an embedded file: give --mongodb-uri")
 
 // Migrator is a store with a layout that an operator migrates.
-type Migrator interface {
-	// Migrate applies the missing migrations.
-	Migrate(ctx context.Context) (migrations.Report, error)
-	// Migrations returns every migration with its state.
-	Migrations(ctx context.Context) ([]migrations.State, error)
-	// Verify checks the properties of the database that exact counts depend on.
-	Verify(ctx context.Context, o VerifyOptions) (Verification, error)
-	// Close closes the connection.
-	Close() error
-}
+type Migrator = *mongo.Store
 
 // OpenMigrator opens the configured store to migrate it. It returns [ErrNoMigrations], or an error
 // of opening the store.

@@ -86,7 +86,7 @@ func TestTasksOfAGateway(t *testing.T) {
 func idle(t *testing.T) (*Server, *bytes.Buffer) {
 	t.Helper()
 	log, cfg := &bytes.Buffer{}, testConfig(t)
-	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, log)})
+	s, err := New(t.Context(), cfg, Options{Logger: newLogger(cfg.Log, log)})
 	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

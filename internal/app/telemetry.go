@@ -23,19 +23,14 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// NewLogger returns a logger for the configuration. An unknown level counts as info.
-// [config.Config.Validate] reports it.
-func NewLogger(cfg config.Log, w io.Writer) *slog.Logger {
-	return NewLeveledLogger(cfg, &slog.LevelVar{}, w)
-}
-
 func levelOf(cfg config.Log) (level slog.Level) {
 	_ = level.UnmarshalText([]byte(cfg.Level)) // an error leaves info
 	return level
 }
 
-// NewLeveledLogger is like [NewLogger], with a level that can be changed later. It sets level to
-// the configured one.
+// NewLeveledLogger returns a logger for the configuration, with a level that can be changed later. It
+// sets level to the configured one. An unknown level counts as info: [config.Config.Validate]
+// reports it.
 func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
 	level.Set(levelOf(cfg))
 	opts := &slog.HandlerOptions{Level: level}

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/registry"
+	"oauth-server/internal/repositories"
 
 	"github.com/spf13/cobra"
 )
@@ -45,7 +46,7 @@ what deleting a record means.`,
 		}
 		ctx := cmd.Context()
 		return command.WithExisting(ctx, cfg, func(store app.Store) error {
-			found, err := app.UnreadableRecords(ctx, store)
+			found, err := repositories.UnreadableRecords(ctx, store)
 			if err == nil {
 				found, err = named(found, names)
 			}
@@ -68,7 +69,7 @@ what deleting a record means.`,
 }
 
 // named returns the records with these names; all records if names is empty.
-func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableRecord, err error) {
+func named(found []repositories.UnreadableRecord, names []string) (some []repositories.UnreadableRecord, err error) {
 	if len(names) == 0 {
 		return found, nil
 	}
@@ -87,7 +88,7 @@ func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableR
 }
 
 // showRecords lists records with the reason why they are unreadable.
-func showRecords(c *command.Env, found []app.UnreadableRecord) error {
+func showRecords(c *command.Env, found []repositories.UnreadableRecord) error {
 	type shown struct {
 		Record string `json:"record"`
 		Error  string `json:"error"`
@@ -103,7 +104,7 @@ func showRecords(c *command.Env, found []app.UnreadableRecord) error {
 	return c.List(list, rows...)
 }
 
-func deleteRecords(ctx context.Context, c *command.Env, store app.Store, r *registry.Registry, found []app.UnreadableRecord) (err error) {
+func deleteRecords(ctx context.Context, c *command.Env, store app.Store, r *registry.Registry, found []repositories.UnreadableRecord) (err error) {
 	for i := range found {
 		failed := found[i].Deletable()
 		if failed == nil {

@@ -1,4 +1,4 @@
-package app
+package repositories
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"oauth-server/internal/store"
 )
 
-// tables contains, for each table, a function that returns why a record is unreadable, or nil. It
+// Tables contains, for each table, a function that returns why a record is unreadable, or nil. It
 // leaves out the audit trail and short-lived records.
-var tables = func() map[store.Table]func(*store.Record) error {
+var Tables = func() map[store.Table]func(*store.Record) error {
 	all := map[store.Table]func(*store.Record) error{
 		bans.Table: bans.CheckRecord, clientcfg.ClientsTable: clientcfg.CheckRecord, clientcfg.UsesTable: clientcfg.CheckUse,
 		clientcfg.PoliciesTable: clientcfg.CheckPolicy, sharing.Table: sharing.CheckRecord,
@@ -40,9 +40,9 @@ func (r *UnreadableRecord) Name() string { return r.Table.Name + "/" + r.Key }
 
 // UnreadableRecords returns the unreadable records, sorted by table and key.
 func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, err error) {
-	for _, t := range slices.SortedFunc(maps.Keys(tables), func(a, b store.Table) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, t := range slices.SortedFunc(maps.Keys(Tables), func(a, b store.Table) int { return strings.Compare(a.Name, b.Name) }) {
 		err := s.List(ctx, t, store.Query{}, func(r store.Record) error {
-			if err := tables[t](&r); err != nil {
+			if err := Tables[t](&r); err != nil {
 				found = append(found, UnreadableRecord{t, r.Key, err})
 			}
 			return nil
