@@ -21,9 +21,3 @@ func CreateUser(ctx context.Context, store registry.Store, name, password string
 	r := registry.New(registry.Options{Store: store, Now: func() time.Time { return now }})
 	return r.CreateUser(ctx, registry.NewUser{Name: name, Password: password, Operator: operator})
 }
-
-// RotateSecret gives a client a new secret and ends the previous one.
-func RotateSecret(ctx context.Context, store registry.Store, id string) (shown string, err error) {
-	_, shown, err = registry.New(registry.Options{Store: store}).AddSecret(ctx, id, registry.Rotation{})
-	return shown, err
-}

@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 	datastore "oauth-server/internal/store"
 )
 
@@ -63,7 +64,7 @@ func Register(ctx context.Context, store app.Store, clients []Client, now time.T
 func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, now time.Time) (string, error) {
 	_, secret, err := app.CreateClient(ctx, store, c, now)
 	if errors.Is(err, clientcfg.ErrExists) {
-		secret, err = app.RotateSecret(ctx, store, c.ID)
+		_, secret, err = registry.New(registry.Options{Store: store}).AddSecret(ctx, c.ID, registry.Rotation{})
 	}
 	return secret, err
 }
