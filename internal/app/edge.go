@@ -156,11 +156,7 @@ func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.S
 	f := e.base
 	return httpapi.New(httpapi.Options{
 		Issuer:         f.issuer,
-		Tokens:         service,
-		Authorizations: service,
-		Sessions:       service,
-		Inspector:      service,
-		Shedder:        service,
+		Service:        service,
 		Keys:           f.keys,
 		Ready:          func(context.Context) httpapi.Readiness { return e.ready.report(false) },
 		Answered:       f.telemetry.answered,

@@ -31,7 +31,7 @@ func (s *Server) authorize(c *call) error {
 	if err := s.enter(c); err != nil { // only now is it known whether the client allows a page
 		return s.silently(c, prompt, err)
 	}
-	defer s.leave()
+	defer s.o.Service.EndRequest()
 	session, err := s.session(c)
 	if err != nil && !errors.Is(err, errSignedOut) {
 		return s.silently(c, prompt, err)
@@ -47,7 +47,7 @@ func (s *Server) proceed(c *call, status int, page *consentPage, signedIn bool) 
 	if !signedIn {
 		session = nil
 	}
-	next, err := s.o.Authorizations.Proceed(c.ctx(), p, session)
+	next, err := s.o.Service.Proceed(c.ctx(), p, session)
 	var refused *grants.RedirectError
 	switch {
 	case errors.As(err, &refused):
@@ -108,7 +108,7 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	if q.twice("client_id") || q.twice("redirect_uri") {
 		return nil, q.once()
 	}
-	prompt, err := s.o.Authorizations.Authorize(c.ctx(), grants.AuthorizeRequest{
+	prompt, err := s.o.Service.Authorize(c.ctx(), grants.AuthorizeRequest{
 		ResponseType:        q.get("response_type"),
 		ClientID:            q.get("client_id"),
 		RedirectURI:         q.get("redirect_uri"),
@@ -216,7 +216,7 @@ func (s *Server) decide(c *call, decision string, a *answered) error {
 // have the code of this page.
 func (s *Server) approve(c *call, a *answered) error {
 	p := a.prompt
-	code, err := s.o.Authorizations.Approve(c.ctx(), p, a.session, a.consent)
+	code, err := s.o.Service.Approve(c.ctx(), p, a.session, a.consent)
 	var limited *oautherr.LimitedError
 	switch {
 	case err == nil:

@@ -175,7 +175,7 @@ func TestTrustThatCannotBe(t *testing.T) {
 	for name, edit := range map[string]func(*httpapi.Options){
 		"header": reading("X-Real-Ip", 1), "case": reading("forwarded", 1), "hops": reading("", -1),
 	} {
-		o := httpapi.Options{Issuer: "http://id.example", Tokens: f, Authorizations: f, Sessions: f, Inspector: f, Keys: f}
+		o := httpapi.Options{Issuer: "http://id.example", Service: f, Keys: f}
 		edit(&o)
 		if _, err := httpapi.New(o); err == nil || !strings.Contains(err.Error(), "cannot be trusted") {
 			t.Errorf("%s: error %v, want one about trust", name, err)

@@ -48,7 +48,7 @@ func (s *Server) consents(c *call) error {
 }
 
 func (s *Server) showConsents(c *call, status int, page *consentsPage) error {
-	allowed, err := s.o.Authorizations.Allowed(c.ctx(), page.Username)
+	allowed, err := s.o.Service.Allowed(c.ctx(), page.Username)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (s *Server) withdraw(c *call) error {
 		page.Alert = "The page that you answered was opened by another user. Check this one and decide again."
 		return s.showConsents(c, http.StatusForbidden, page)
 	}
-	switch err := s.o.Authorizations.Withdraw(c.ctx(), session.Username, c.clientID); {
+	switch err := s.o.Service.Withdraw(c.ctx(), session.Username, c.clientID); {
 	case errors.Is(err, store.ErrNotFound): // the user pressed twice
 	case err != nil:
 		return err
 	}
-	page.Done, page.DoneFirstParty = c.clientID, s.o.Authorizations.FirstParty(c.clientID)
+	page.Done, page.DoneFirstParty = c.clientID, s.o.Service.FirstParty(c.clientID)
 	return s.showConsents(c, http.StatusOK, page)
 }

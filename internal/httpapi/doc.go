@@ -2,9 +2,7 @@
 // the sign-in and consent pages for people, metadata, keys and health.
 //
 // Parsing is strict and bounded. A malformed request gets the answer that the RFCs specify before
-// any other package sees it. Decisions are left to the small interfaces that the package declares
-// ([Tokens], [Authorizations], [Sessions], [Inspector]). grants.Service implements all of them. One
-// file each writes OAuth answers (errors.go), pages (pages.go) and redirects to clients
+// any other package sees it. Decisions are left to a [Service]. One file each writes OAuth answers (errors.go), pages (pages.go) and redirects to clients
 // (redirect.go).
 //
 // The package never accesses a store and keeps no state between requests. It never logs a body, a
@@ -12,14 +10,11 @@
 // [grants.Prompt] or [grants.RedirectError].
 //
 //	server, err := httpapi.New(httpapi.Options{
-//		Issuer:         "https://id.example.com",
-//		Tokens:         service,
-//		Authorizations: service,
-//		Sessions:       service,
-//		Inspector:      service,
-//		Keys:           ring,
-//		Ready:          func(context.Context) httpapi.Readiness { return httpapi.Readiness{Status: httpapi.Ready} },
-//		Logger:         logger,
+//		Issuer:  "https://id.example.com",
+//		Service: service,
+//		Keys:    ring,
+//		Ready:   func(context.Context) httpapi.Readiness { return httpapi.Readiness{Status: httpapi.Ready} },
+//		Logger:  logger,
 //	})
 //	err = (&http.Server{Handler: server}).Serve(listener)
 package httpapi

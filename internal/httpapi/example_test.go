@@ -14,7 +14,7 @@ import (
 func ExampleNew() {
 	domain := newFake()
 	server, err := httpapi.New(httpapi.Options{
-		Issuer: "https://id.example.com", Tokens: domain, Authorizations: domain, Sessions: domain, Inspector: domain, Keys: domain,
+		Issuer: "https://id.example.com", Service: domain, Keys: domain,
 	})
 	if err != nil {
 		panic(err)

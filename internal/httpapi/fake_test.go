@@ -21,6 +21,7 @@ import (
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/store"
 )
 
@@ -216,6 +217,12 @@ func (f *fake) Revoke(_ context.Context, q grants.TokenQuery) error {
 	return f.authenticate(q.Credentials)
 }
 
+func (f *fake) BeginRequest(ctx context.Context, _ *overload.Request) (context.Context, error) {
+	return ctx, nil
+}
+
+func (f *fake) EndRequest() {}
+
 func (f *fake) JWKS() []byte { return []byte(`{"keys":[]}`) }
 
 // signedIn returns the cookie header of a signed-in user.
@@ -229,7 +236,7 @@ func (f *fake) signedIn(username string) string {
 func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Server {
 	tb.Helper()
 	o := httpapi.Options{
-		Issuer: "http://id.example", Tokens: f, Authorizations: f, Sessions: f, Inspector: f, Keys: f,
+		Issuer: "http://id.example", Service: f, Keys: f,
 	}
 	if edit != nil {
 		edit(&o)

@@ -11,34 +11,29 @@ import (
 	"oauth-server/internal/overload"
 )
 
-// doorkeeper is a gate that counts admitted requests.
-type doorkeeper struct {
-	shut          bool
-	asked, inside int
+// gated is a domain that counts admitted pages, and records whether a page looks up its session
+// between entering and leaving.
+type gated struct {
+	*fake
+	shut, panicking bool
+	asked, inside   int
+	looked          bool
+	within          bool // with the rank from BeginRequest
 }
 
-func (d *doorkeeper) BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error) {
-	d.asked++
-	if d.shut || r.Class != overload.Page {
+func (g *gated) BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error) {
+	g.asked++
+	if g.shut || r.Class != overload.Page {
 		return ctx, shed(overload.Processor)
 	}
-	d.inside++
+	g.inside++
 	return overload.WithRequest(ctx, nil, 7), nil
 }
 
-func (d *doorkeeper) EndRequest() { d.inside-- }
-
-// gated is a domain that records whether a page looks up its session between entering and leaving.
-type gated struct {
-	*fake
-	gate      *doorkeeper
-	panicking bool
-	looked    bool
-	within    bool // with the rank from the gate
-}
+func (g *gated) EndRequest() { g.inside-- }
 
 func (g *gated) Session(ctx context.Context, cookie string) (accounts.Session, error) {
-	g.looked, g.within = true, g.gate.inside == 1 && overload.RankFrom(ctx) == 7
+	g.looked, g.within = true, g.inside == 1 && overload.RankFrom(ctx) == 7
 	if g.panicking {
 		panic("boom")
 	}
@@ -61,27 +56,27 @@ func TestPagesLeaveTheGate(t *testing.T) {
 		"consents":                 {request: request{method: http.MethodGet, path: "/id/consents"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &gated{fake: newFake(), gate: &doorkeeper{}}
+			g := &gated{fake: newFake()}
 			s := newServer(t, g.fake, func(o *httpapi.Options) {
-				o.Issuer, o.Sessions, o.Shedder = "http://id.example/id", g, g.gate
+				o.Issuer, o.Service = "http://id.example/id", g
 			})
 			tt.header = http.Header{"Cookie": {g.signedIn("alice")}}
 			tt.send(t, s)
-			check.Equal(t, "asked", g.gate.asked, 1)
+			check.Equal(t, "asked", g.asked, 1)
 			check.Equal(t, "works inside", g.within, !tt.anonymous)
-			check.Equal(t, "inside afterwards", g.gate.inside, 0)
+			check.Equal(t, "inside afterwards", g.inside, 0)
 
 			g.panicking, g.looked = true, false
 			tt.send(t, s)
 			check.Equal(t, "panics", g.looked, !tt.anonymous)
-			check.Equal(t, "inside after a panic", g.gate.inside, 0)
+			check.Equal(t, "inside after a panic", g.inside, 0)
 
-			g.gate.shut, g.looked = true, false
+			g.shut, g.looked = true, false
 			res := tt.send(t, s)
 			check.Equal(t, "status when it is refused", res.StatusCode, http.StatusServiceUnavailable)
 			check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "2")
 			check.Equal(t, "works in spite of that", g.looked, false)
-			check.Equal(t, "inside after a refusal", g.gate.inside, 0)
+			check.Equal(t, "inside after a refusal", g.inside, 0)
 		})
 	}
 }

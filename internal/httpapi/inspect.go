@@ -17,7 +17,7 @@ func (s *Server) introspect(c *call) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.o.Inspector.Introspect(c.ctx(), query)
+	found, err := s.o.Service.Introspect(c.ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) revoke(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.o.Inspector.Revoke(c.ctx(), query); err != nil {
+	if err := s.o.Service.Revoke(c.ctx(), query); err != nil {
 		return err
 	}
 	oautherr.NoStore(c.Response().Header())

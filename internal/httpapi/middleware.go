@@ -109,33 +109,24 @@ func (s *Server) routeOf(c *call) string {
 	return route
 }
 
-// page calls the handler only if the Shedder admits the request. Under overload, requests for pages
+// page calls the handler only if the request is admitted. Under overload, requests for pages
 // are refused first.
 func (s *Server) page(next handler) handler {
 	return func(c *call) error {
 		if err := s.enter(c); err != nil {
 			return err
 		}
-		defer s.leave()
+		defer s.o.Service.EndRequest()
 		return next(c)
 	}
 }
 
-// enter asks the Shedder to admit a request for a page. If it returns no error, the caller calls leave
-// after the work.
+// enter asks the service to admit a request for a page. If it returns no error, the caller calls
+// EndRequest after the work.
 func (s *Server) enter(c *call) error {
-	if s.o.Shedder == nil {
-		return nil
-	}
-	ctx, err := s.o.Shedder.BeginRequest(c.ctx(), &overload.Request{Class: overload.Page})
+	ctx, err := s.o.Service.BeginRequest(c.ctx(), &overload.Request{Class: overload.Page})
 	if err == nil {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}
 	return err
-}
-
-func (s *Server) leave() {
-	if s.o.Shedder != nil {
-		s.o.Shedder.EndRequest()
-	}
 }

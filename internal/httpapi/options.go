@@ -16,22 +16,16 @@ import (
 	"oauth-server/internal/overload"
 )
 
-// Options are the parameters of [New]. Issuer, Tokens, Authorizations, Sessions, Inspector and Keys
-// are required.
+// Options are the parameters of [New]. Issuer, Service and Keys are required.
 type Options struct {
 	// Issuer is the server's identifier (RFC 8414 2): an http or https URL without query or
 	// fragment. All published addresses start with it. If it has a path, the server also serves
 	// that path.
 	Issuer string
 
-	Tokens         Tokens
-	Authorizations Authorizations
-	Sessions       Sessions
-	Inspector      Inspector
-	Keys           Keys
+	Service Service
+	Keys    Keys
 
-	// Shedder admits requests for pages while the server is not overloaded. Nil: all are admitted.
-	Shedder Shedder
 	// Ready returns the state of the server for /readyz. Nil: always ready.
 	Ready func(context.Context) Readiness
 	// Answered is called after every request, with the context of the request. It must not block.
@@ -88,13 +82,8 @@ func (o *Options) validate() error {
 	if h := o.TrustedHeader; h != "" && h != XForwardedFor && h != Forwarded || o.TrustedHops < 0 {
 		errs = append(errs, fmt.Errorf("httpapi: %d hops of the header %q cannot be trusted", o.TrustedHops, h))
 	}
-	for name, missing := range map[string]bool{
-		"Tokens": o.Tokens == nil, "Authorizations": o.Authorizations == nil, "Sessions": o.Sessions == nil,
-		"Inspector": o.Inspector == nil, "Keys": o.Keys == nil,
-	} {
-		if missing {
-			errs = append(errs, fmt.Errorf("httpapi: Options.%s is missing", name))
-		}
+	if o.Service == nil || o.Keys == nil {
+		errs = append(errs, errors.New("httpapi: Options.Service or Options.Keys is missing"))
 	}
 	return errors.Join(errs...)
 }

@@ -8,18 +8,16 @@ import (
 	"oauth-server/internal/overload"
 )
 
-// The interfaces below are the parts of the domain that this package needs. grants.Service
-// implements all of them. Their errors are a [*grants.Error] or wrap one. Any other error is
-// answered as server_error and logged.
-
-// Tokens implements the token endpoint.
-type Tokens interface {
+// Service decides about requests. grants.Service implements it. Its errors are a [*grants.Error] or
+// wrap one. Any other error is answered as server_error and logged.
+type Service interface {
 	// Token authenticates the client, checks and claims the grant, and issues the tokens.
 	Token(ctx context.Context, r grants.TokenRequest) (grants.TokenResponse, error)
-}
+	// Introspect returns the state of a token (RFC 7662).
+	Introspect(ctx context.Context, q grants.TokenQuery) (grants.Introspection, error)
+	// Revoke revokes a token (RFC 7009). An unknown token is not an error.
+	Revoke(ctx context.Context, q grants.TokenQuery) error
 
-// Authorizations implements the authorization endpoint and stores the consents of users.
-type Authorizations interface {
 	// Authorize checks a request and changes nothing. It returns a [*grants.RedirectError] only if
 	// the redirect URI belongs to the client.
 	Authorize(ctx context.Context, r grants.AuthorizeRequest) (*grants.Prompt, error)
@@ -38,10 +36,7 @@ type Authorizations interface {
 	Withdraw(ctx context.Context, username, clientID string) error
 	// FirstParty reports whether the client exists and needs no consent of its users.
 	FirstParty(clientID string) bool
-}
 
-// Sessions manages the sessions of signed-in users.
-type Sessions interface {
 	// SignIn checks a password and returns the value for the cookie. [accounts.ErrSignIn] means a
 	// wrong name or password.
 	SignIn(ctx context.Context, in accounts.SignIn) (cookieValue string, s accounts.Session, err error)
@@ -50,20 +45,9 @@ type Sessions interface {
 	Session(ctx context.Context, cookieValue string) (accounts.Session, error)
 	// SignOut ends the session. An unknown session is not an error.
 	SignOut(ctx context.Context, cookieValue string) error
-}
 
-// Inspector introspects and revokes issued tokens.
-type Inspector interface {
-	// Introspect returns the state of a token (RFC 7662).
-	Introspect(ctx context.Context, q grants.TokenQuery) (grants.Introspection, error)
-	// Revoke revokes a token (RFC 7009). An unknown token is not an error.
-	Revoke(ctx context.Context, q grants.TokenQuery) error
-}
-
-// Shedder refuses requests under overload.
-type Shedder interface {
-	// BeginRequest returns the context for the work on a request, or the error to answer with.
-	// EndRequest ends the work.
+	// BeginRequest returns the context for the work on a page, or the error to answer with if the
+	// server is overloaded. EndRequest ends the work.
 	BeginRequest(ctx context.Context, r *overload.Request) (context.Context, error)
 	EndRequest()
 }

@@ -18,7 +18,7 @@ func (s *Server) session(c *call) (accounts.Session, error) {
 	if value == "" {
 		return accounts.Session{}, errSignedOut
 	}
-	session, err := s.o.Sessions.Session(c.ctx(), value)
+	session, err := s.o.Service.Session(c.ctx(), value)
 	if errors.Is(err, accounts.ErrNoSession) {
 		return accounts.Session{}, errSignedOut
 	}

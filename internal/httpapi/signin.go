@@ -33,7 +33,7 @@ func (s *Server) signIn(c *call) error {
 	if p.get("then") == thenConsents {
 		page.Then = thenConsents
 	}
-	value, session, err := s.o.Sessions.SignIn(c.ctx(), accounts.SignIn{
+	value, session, err := s.o.Service.SignIn(c.ctx(), accounts.SignIn{
 		Username: username, Password: p.get("password"), Remote: c.remote,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Server) signOut(c *call) error {
 		return err
 	}
 	if value := s.cookieValue(c); value != "" {
-		if err := s.o.Sessions.SignOut(c.ctx(), value); err != nil {
+		if err := s.o.Service.SignOut(c.ctx(), value); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Server) endSession(c *call) {
 	if value == "" {
 		return
 	}
-	if err := s.o.Sessions.SignOut(c.ctx(), value); err != nil {
+	if err := s.o.Service.SignOut(c.ctx(), value); err != nil {
 		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "former session not ended; it stays until it expires", slog.Any("error", err))
 	}
 }

@@ -25,7 +25,7 @@ func (s *Server) token(c *call) error {
 		return err
 	}
 	c.clientID, credentials.Page = credentials.ClientID, s.pageOf(c.Request())
-	answer, err := s.o.Tokens.Token(c.ctx(), grants.TokenRequest{
+	answer, err := s.o.Service.Token(c.ctx(), grants.TokenRequest{
 		Credentials:  credentials,
 		Remote:       c.remote,
 		GrantType:    p.get("grant_type"),

@@ -64,7 +64,7 @@ func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httpte
 	}
 	service, err := grants.New(behind)
 	check.OK(tb, err)
-	options.Tokens, options.Authorizations, options.Sessions, options.Inspector = service, service, service, service
+	options.Service = service
 	srv.Config.Handler, err = httpapi.New(options)
 	check.OK(tb, err)
 	srv.Start()
