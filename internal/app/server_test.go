@@ -250,20 +250,6 @@ func TestNewLogger(t *testing.T) {
 	}
 }
 
-// BenchmarkStartToFirstToken measures the time that a person waits: from opening an empty store,
-// including creating the signing key, to the first answer.
-func BenchmarkStartToFirstToken(b *testing.B) {
-	client := newClient(b, nil)
-	for b.Loop() {
-		r := start(b, testConfig(b), io.Discard)
-		if got := r.token(b, client); got.status != http.StatusOK {
-			b.Fatalf("%+v", got)
-		}
-		client.CloseIdleConnections()
-		check.OK(b, r.stop())
-	}
-}
-
 // A peer can hold a connection or memory only for a limited time, and only a limited amount.
 func TestServerBoundsItsPeers(t *testing.T) {
 	s := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))

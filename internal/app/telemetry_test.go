@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -232,23 +230,5 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 	if strings.Contains(spans, r.secret) {
 		t.Error("the spans hold a secret")
-	}
-}
-
-// The cost of counting for a request.
-func BenchmarkTelemetry(b *testing.B) {
-	t, err := newTelemetry(b.Context(), config.Default(), slog.New(slog.DiscardHandler))
-	check.OK(b, err)
-	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
-	check.OK(b, err)
-	decision := ratelimit.NewCounters(10).Take(time.Now(), ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
-	handler := t.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.decided(r.Context(), limiter.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
-		t.answered(r.Context(), httpapi.Answer{Route: "/token", Method: "POST", Status: 200, GrantType: "client_credentials", Duration: time.Millisecond})
-	}))
-	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/token", http.NoBody)
-	b.ReportAllocs()
-	for b.Loop() {
-		handler.ServeHTTP(nil, r)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 )
 
@@ -118,17 +119,21 @@ func consentPageOf(t *testing.T, s http.Handler, cookie string) url.Values {
 	return url.Values{"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"}}
 }
 
+// TestDeny also denies on an old page, which needs no new one, because a denial grants nothing.
 func TestDeny(t *testing.T) {
-	f := newFake()
-	s := newServer(t, f, nil)
-	cookie := f.signedIn("alice")
-	v := consentPageOf(t, s, cookie)
-	v.Set("decision", "deny")
-	q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
-	check.Equal(t, "error", q.Get("error"), "access_denied")
-	check.Equal(t, "state", q.Get("state"), "st&ate")
-	check.Equal(t, "code", q.Get("code"), "")
-	check.Equal(t, "approved", f.approved, nil)
+	for _, fail := range []error{nil, grants.ErrConsentPage} {
+		f := newFake()
+		f.failApprove = fail
+		s := newServer(t, f, nil)
+		cookie := f.signedIn("alice")
+		v := consentPageOf(t, s, cookie)
+		v.Set("decision", "deny")
+		q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
+		check.Equal(t, "error", q.Get("error"), "access_denied")
+		check.Equal(t, "state", q.Get("state"), "st&ate")
+		check.Equal(t, "code", q.Get("code"), "")
+		check.Equal(t, "approved", f.approved, nil)
+	}
 }
 
 // TestConsentThatDoesNotCount posts consents that no user gave.

@@ -61,14 +61,3 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 		})
 	}
 }
-
-// TestDenyOnAnOldPage checks that denying needs no new page, because it grants nothing.
-func TestDenyOnAnOldPage(t *testing.T) {
-	f := newFake()
-	s := newServer(t, f, nil)
-	cookie := f.signedIn("alice")
-	form := consentPageOf(t, s, cookie)
-	form.Set("decision", "deny")
-	f.failApprove = grants.ErrConsentPage
-	check.Equal(t, "error", wantRedirect(t, post(t, s, "/consent", cookie, form), appTarget).Get("error"), "access_denied")
-}

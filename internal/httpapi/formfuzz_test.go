@@ -11,35 +11,42 @@ import (
 	"oauth-server/internal/check"
 )
 
-// FuzzInspectForm checks that introspection and revocation answer only the owner of the secret, and
-// that only the one valid token is active.
-func FuzzInspectForm(f *testing.F) {
-	f.Add("token=good&client_id=shop&client_secret=s3cret", true)
-	f.Add("token=bad&client_id=shop&client_secret=s3cret", true)
-	f.Add("token=good&token=bad&client_id=shop", false)
-	f.Add("token_type_hint=refresh_token&client_id=shop", false)
+// FuzzForm sends bodies to the endpoints for clients. Only the owner of the secret gets an answer, and
+// only the one valid token is active.
+func FuzzForm(f *testing.F) {
+	f.Add("/token", "grant_type=client_credentials&client_id=shop&client_secret=s3cret", formType)
+	f.Add("/token", "grant_type=authorization_code&code=a&code=b", formType+"; charset=UTF-8")
+	f.Add("/token", "grant_type=%00&client_id=%ff&=&&x", formType)
+	f.Add("/token", "grant_type", "text/plain;;")
+	f.Add("/token", "%=%&+=+&;a=b", "")
+	f.Add("/introspect", "token=good&client_id=shop&client_secret=s3cret", formType)
+	f.Add("/introspect", "token=bad&client_id=shop&client_secret=s3cret", formType)
+	f.Add("/revoke", "token=good&token=bad&client_id=shop", formType)
+	f.Add("/revoke", "token_type_hint=refresh_token&client_id=shop", formType)
 	s := newServer(f, newFake(), nil)
-	f.Fuzz(func(t *testing.T, body string, introspect bool) {
-		path := "/revoke"
-		if introspect {
-			path = "/introspect"
+	f.Fuzz(func(t *testing.T, path, body, contentType string) {
+		if path != "/introspect" && path != "/revoke" {
+			path = "/token"
 		}
-		res := request{path: path, body: body}.send(t, s)
-		if res.StatusCode != http.StatusOK {
+		res := request{path: path, body: body, header: http.Header{"Content-Type": {contentType}}}.send(t, s)
+		if res.StatusCode != http.StatusOK || path == "/token" {
 			wantAnswer(t, res)
+		}
+		if res.StatusCode != http.StatusOK {
 			return
 		}
 		v, err := url.ParseQuery(body)
 		check.OK(t, err)
 		check.Equal(t, "secrets that bought an answer", notEmpty(v["client_secret"]), []string{secretOf})
 		wantHeader(t, res.Header, "Cache-Control", "no-store")
-		if !introspect {
+		switch path {
+		case "/revoke":
 			check.Equal(t, "the body", res.Body, "")
-			return
+		case "/introspect":
+			var doc struct{ Active bool }
+			check.OK(t, json.Unmarshal([]byte(res.Body), &doc))
+			check.Equal(t, "active", doc.Active, slices.Equal(notEmpty(v["token"]), []string{"good"}))
 		}
-		var doc struct{ Active bool }
-		check.OK(t, json.Unmarshal([]byte(res.Body), &doc))
-		check.Equal(t, "active", doc.Active, slices.Equal(notEmpty(v["token"]), []string{"good"}))
 	})
 }
 

@@ -91,28 +91,23 @@ func TestLimitedBody(t *testing.T) {
 	lacks(t, ask.send(t, s).Body, "type")
 }
 
+// TestLimitedInspection checks that a limit outside the policies is named in the log too.
 func TestLimitedInspection(t *testing.T) {
 	f := newFake()
-	f.failInspection = limited()
+	f.failInspection = &oautherr.LimitedError{RetryAfter: 37 * time.Second, Limit: "inspection"}
+	var log bytes.Buffer
 	s := newServer(t, f, func(o *httpapi.Options) {
 		o.LimitedCode = func() oautherr.Code { return "slow_down" }
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for _, path := range []string{"/introspect", "/revoke"} {
+		log.Reset()
 		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
 		wantOAuthError(t, res, http.StatusTooManyRequests, "slow_down")
 		wantHeader(t, res.Header, "Retry-After", "37")
+		holds(t, log.String(), "status=429")
+		holds(t, log.String(), "outcome=denied limit=inspection")
 	}
-}
-
-// A limit outside the policies is named in the log too.
-func TestLimitedIsLogged(t *testing.T) {
-	f := newFake()
-	f.failInspection = &oautherr.LimitedError{RetryAfter: time.Second, Limit: "inspection"}
-	var log bytes.Buffer
-	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	request{path: "/introspect", body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
-	holds(t, log.String(), "status=429")
-	holds(t, log.String(), "outcome=denied limit=inspection")
 }
 
 func TestLimitedSignIn(t *testing.T) {
