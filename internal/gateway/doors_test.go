@@ -48,18 +48,6 @@ func TestNoOtherProtocol(t *testing.T) {
 	}
 }
 
-// TestPathsWithAnAuthority covers servers that read the target as a URL and treat the text after
-// two slashes as a host.
-func TestPathsWithAnAuthority(t *testing.T) {
-	for _, before := range []string{"//x", `/\x`, "///x", "//x:80", "//user@x"} {
-		w := newWorld(t, 1)
-		w.upstream(issues("ada", ""))
-		const form = "client_id=shop&grant_type=client_credentials"
-		check.Equal(t, before, w.send(http.MethodPost, before+tokenPath, form).status, 200)
-		check.Equal(t, before+" again", w.send(http.MethodPost, before+tokenPath, form).status, 429)
-	}
-}
-
 // TestOpaqueTargets covers opaque targets. The part that would be sent on is itself a URL with a
 // host and a path.
 func TestOpaqueTargets(t *testing.T) {

@@ -104,20 +104,6 @@ func TestEachRefreshAtAnotherInstance(t *testing.T) {
 	check.Equal(t, "late", all[0].Stats().Late+all[1].Stats().Late, 1)
 }
 
-// TestAnotherClientsToken checks that another client's token is not found.
-func TestAnotherClientsToken(t *testing.T) {
-	i := newInstances(t, 1)
-	one := i.start()
-	one.upstream(issues("ada", "r1"))
-	one.wantStatus("code", "grant_type=authorization_code&code=c", 200)
-	i.flush()
-	other := i.start()
-	other.upstream(fails)
-	const form = "client_id=stranger&client_secret=s&grant_type=refresh_token&refresh_token=r1"
-	check.Equal(t, "status", other.send("POST", tokenPath, form).status, 401)
-	check.Equal(t, "unknown", i.shared[1].Stats().Unknown, 1)
-}
-
 // TestRotatedTokens checks that a used token leads to its user for an hour at other instances,
 // because an answer may be lost, and a new token as long as it is valid.
 func TestRotatedTokens(t *testing.T) {
@@ -221,21 +207,6 @@ func TestWhatAsksNothing(t *testing.T) {
 	check.Equal(t, "status", answered.Code, 200)
 	i.flush()
 	check.Equal(t, "stats", i.shared[0].Stats(), sharing.Stats{})
-}
-
-// TestGuessedTokens checks that guessed tokens cause no more reads than the bound, and that nothing
-// is stored for them.
-func TestGuessedTokens(t *testing.T) {
-	i := newInstances(t, 1000)
-	w := i.start()
-	w.upstream(fails)
-	for n := range 100 {
-		w.wantStatus("a guess", fmt.Sprintf("grant_type=refresh_token&refresh_token=guess-%d", n), 401)
-	}
-	st := i.shared[0].Stats()
-	check.Equal(t, "reads", st.Unknown, 60)
-	check.Equal(t, "skipped", st.Skipped, 40)
-	check.Equal(t, "waiting", st.Waiting, 0)
 }
 
 // TestStoreAway checks that without the store, requests are decided as if nothing were shared.

@@ -137,24 +137,6 @@ func TestOneSecretGetsNoMoreAtOnce(t *testing.T) {
 	}
 }
 
-// TestInventedSecrets checks that, at a server that ignores the secrets of public clients, an
-// invented secret gets no tokens of its own.
-func TestInventedSecrets(t *testing.T) {
-	const limit = 5
-	w := newWorld(t, limit)
-	w.upstream(issues("ada", ""))
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for n := range 10 {
-				w.send(http.MethodPost, tokenPath, fmt.Sprintf("client_id=spa&client_secret=%d-%d&grant_type=password&username=ada&password=p", i, n))
-			}
-		})
-	}
-	all.Wait()
-	check.Equal(t, "no more than is held, and as much again", w.Stats().Requests[gateway.Issued] <= 2*limit, true)
-}
-
 // refuses returns an upstream handler with this answer.
 func refuses(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {

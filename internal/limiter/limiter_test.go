@@ -138,23 +138,6 @@ func TestCancel(t *testing.T) {
 	wantSeen(t, seen, "ada denied", "ada allowed")
 }
 
-// TestReservedTotal: the total counts a request of an unknown user once.
-func TestReservedTotal(t *testing.T) {
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
-	settings.Default.Client = settings.Default.User
-	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("total", 2, time.Minute)}
-	j, _ := limiterBy(t, settings)
-	for _, user := range []string{"ada", "bob"} {
-		v := j.Reserve(t.Context(), unknown())
-		check.Equal(t, user+" rejected", v.Rejected(), false)
-		_, late := j.Settle(t.Context(), &v, user)
-		check.Equal(t, user+" late", late, false)
-	}
-	v := j.Reserve(t.Context(), unknown())
-	check.Equal(t, "rejected over the total", v.Rejected(), true)
-}
-
 // TestSettleInDryRun: the counts, and so the predictions, equal those under enforcement.
 func TestSettleInDryRun(t *testing.T) {
 	settings := ratelimit.DefaultSettings()

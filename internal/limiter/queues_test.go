@@ -227,21 +227,6 @@ func TestNewcomerBehindALateLine(t *testing.T) {
 	})
 }
 
-// TestPlaceOfOneWhoLeft: the place is free, and the other requests pass earlier.
-func TestPlaceOfOneWhoLeft(t *testing.T) {
-	inWorld(t, 2, 3*time.Second, 2, func(w *world) {
-		pass(30 * time.Millisecond)
-		all := w.askAll(4)
-		check.Equal(t, "RetryAfter while it waits", w.ask(shop, 4).RetryAfter, 1971*time.Millisecond)
-		all[2].stop()
-		synctest.Wait()
-		next := w.ask(shop, 5)
-		check.Equal(t, "RetryAfter for the one behind", w.ask(shop, 6).RetryAfter, 1971*time.Millisecond)
-		pass(3 * time.Second)
-		check.Equal(t, "in its place", next.String(), "delayed 1.021s")
-	})
-}
-
 // TestAllLeaveInTheMomentOfTheirTurn: no request is counted.
 func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {

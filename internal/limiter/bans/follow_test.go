@@ -14,19 +14,6 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TestDenialsWhileBannedAreNone: denials during a ban do not count, even if the ban is shorter than
-// the window of denials.
-func TestDenialsWhileBannedAreNone(t *testing.T) {
-	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For = time.Second })
-	a := w.instance()
-	a.deny(3, ada, e)
-	a.refresh()
-	a.deny(10, ada, e)
-	w.clock.Advance(time.Second)
-	a.deny(2, ada, e)
-	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
-}
-
 // seeing is a store that returns only the bans selected by a test.
 type seeing struct {
 	bans.Store
@@ -179,12 +166,12 @@ func TestNewerBanIsReadFirst(t *testing.T) {
 }
 
 // TestDenialsCountAnewWhileTheStoreIsAway: denials are counted from zero after a ban, stored or
-// not.
+// not, and those during a ban do not count, even if it is shorter than the window of denials.
 func TestDenialsCountAnewWhileTheStoreIsAway(t *testing.T) {
 	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For = time.Second })
 	a := w.instance()
 	w.store.fails = true
-	a.deny(3, ada, e)
+	a.deny(13, ada, e)
 	w.clock.Advance(time.Second)
 	a.deny(2, ada, e)
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
