@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -135,21 +134,4 @@ func TestStreamsAreBounded(t *testing.T) {
 	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.Equal(t, "status of a good one", res.StatusCode, http.StatusOK)
-}
-
-// TestHTTP2IsBounded checks how much a connection can make the server allocate before anything
-// useful has arrived.
-func TestHTTP2IsBounded(t *testing.T) {
-	h2 := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler)).HTTP2
-	for name, v := range map[string]struct{ got, most int }{
-		"streams":                    {h2.MaxConcurrentStreams, 100},
-		"frame":                      {h2.MaxReadFrameSize, 16 << 10},
-		"unread data":                {h2.MaxReceiveBufferPerStream, 128 << 10},
-		"unread data of all streams": {h2.MaxReceiveBufferPerConnection, 128 << 10},
-		"stalled writes":             {int(h2.WriteByteTimeout.Seconds()), 60},
-	} {
-		if v.got <= 0 || v.got > v.most {
-			t.Errorf("%s: %d, want at most %d", name, v.got, v.most)
-		}
-	}
 }

@@ -101,13 +101,19 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 	})
 }
 
-func TestCertificateThatDoesNotFitStopsTheStart(t *testing.T) {
-	files := certificateFiles(t)
+func TestFilesThatStopTheStart(t *testing.T) {
+	files, other := certificateFiles(t), certificateFiles(t)
 	writeCertificate(t, files, 1)
-	other := certificateFiles(t)
 	writeCertificate(t, other, 2)
-	files.KeyFile = other.KeyFile
-	if _, err := loadCertificate(files, "", slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a key of another certificate was accepted")
+	for name, tt := range map[string]struct {
+		tls config.TLS
+		ca  string
+	}{
+		"a key of another certificate": {config.TLS{CertFile: files.CertFile, KeyFile: other.KeyFile}, ""},
+		"no client CA":                 {files, "no-such-file"},
+		"a client CA that is a key":    {files, files.KeyFile},
+	} {
+		_, err := loadCertificate(tt.tls, tt.ca, slog.New(slog.DiscardHandler))
+		check.Equal(t, name+" is refused", err != nil, true)
 	}
 }

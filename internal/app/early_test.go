@@ -67,23 +67,12 @@ func TestRefusedEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyListener checks that the server's listener inspects requests and answers like the
-// endpoint.
-func TestEarlyListener(t *testing.T) {
-	r := start(t, limited(t, nil), io.Discard)
-	check.Equal(t, "path", r.edge.tokenPath(), "/token")
-	client := newClient(t, nil)
-	check.Equal(t, "status while nothing is refused", r.token(t, client).status, http.StatusOK)
-	r.edge.drainer.draining.Store(true)
-	check.Equal(t, "a stopping server refuses nothing early", (&earlyRefuser{shedder: &full{}, drainer: r.edge.drainer}).Refusing(), false)
-	client.CloseIdleConnections()
-}
-
 // TestRefusedEarlyIsSeen checks that early refusals appear in the log and the metrics like requests
 // that net/http has read.
 func TestRefusedEarlyIsSeen(t *testing.T) {
 	var log check.Buffer
 	r := start(t, withOperators(t), &log)
+	check.Equal(t, "path", r.edge.tokenPath(), "/token")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	s := &http.Server{
@@ -111,6 +100,8 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	}
 	check.OK(t, s.Close())
 	check.ErrorIs(t, <-ended, http.ErrServerClosed)
+	r.edge.drainer.draining.Store(true)
+	check.Equal(t, "a stopping server refuses early", refuser.Refusing(), false)
 	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
 	for _, want := range []string{
 		`oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`,

@@ -107,24 +107,6 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 	}
 }
 
-func TestMetricsShowTheLimits(t *testing.T) {
-	r := start(t, limited(t, func(r *config.RateLimit) {
-		r.Clients = map[string]ratelimit.Policy{"shop": {Mode: "dry_run"}}
-	}), io.Discard)
-	client := newClient(t, nil)
-	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
-	for _, want := range []string{
-		`oauth_ratelimit_limit{client_id="shop",grants="",kind="client",limit="per-hour"} 2`,
-		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-minute"} 100`,
-		`oauth_ratelimit_mode{client_id="shop",mode="dry_run"} 1`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the metrics lack %s:\n%s", want, page)
-		}
-	}
-	client.CloseIdleConnections()
-}
-
 func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.FailedAttempts.Clients.PerName = 2

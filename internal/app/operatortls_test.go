@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -131,16 +130,6 @@ func TestOperatorsNeedAClientCertificate(t *testing.T) {
 	}
 	if status, _, err := ask(second); status != http.StatusOK {
 		t.Errorf("with one of the new CA: status %d, %v", status, err)
-	}
-}
-
-func TestClientCAThatCannotBeReadStopsTheStart(t *testing.T) {
-	files := certificateFiles(t)
-	writeCertificate(t, files, 1)
-	for _, ca := range []string{"no-such-file", files.KeyFile} {
-		if _, err := loadCertificate(files, ca, slog.New(slog.DiscardHandler)); err == nil {
-			t.Errorf("%s is accepted", ca)
-		}
 	}
 }
 

@@ -253,14 +253,19 @@ func TestNewLogger(t *testing.T) {
 // A peer can hold a connection or memory only for a limited time, and only a limited amount.
 func TestServerBoundsItsPeers(t *testing.T) {
 	s := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-	for name, bound := range map[string]struct{ got, most time.Duration }{
-		"reading the headers": {s.ReadHeaderTimeout, 10 * time.Second},
-		"reading the request": {s.ReadTimeout, time.Minute},
-		"writing the answer":  {s.WriteTimeout, time.Minute},
-		"an idle connection":  {s.IdleTimeout, 5 * time.Minute},
+	for name, bound := range map[string]struct{ got, most int }{
+		"seconds to read the headers":   {int(s.ReadHeaderTimeout.Seconds()), 10},
+		"seconds to read the request":   {int(s.ReadTimeout.Seconds()), 60},
+		"seconds to write the answer":   {int(s.WriteTimeout.Seconds()), 60},
+		"seconds of an idle connection": {int(s.IdleTimeout.Seconds()), 300},
+		"seconds of stalled writes":     {int(s.HTTP2.WriteByteTimeout.Seconds()), 60},
+		"streams":                       {s.HTTP2.MaxConcurrentStreams, 100},
+		"bytes of a frame":              {s.HTTP2.MaxReadFrameSize, 16 << 10},
+		"unread bytes":                  {s.HTTP2.MaxReceiveBufferPerStream, 128 << 10},
+		"unread bytes of all streams":   {s.HTTP2.MaxReceiveBufferPerConnection, 128 << 10},
 	} {
 		if bound.got <= 0 || bound.got > bound.most {
-			t.Errorf("%s may take %s, want at most %s", name, bound.got, bound.most)
+			t.Errorf("%s: %d, want at most %d", name, bound.got, bound.most)
 		}
 	}
 	if room := min(s.ReadTimeout, s.WriteTimeout) - ratelimit.LongestWait; room < 5*time.Second {

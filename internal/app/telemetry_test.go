@@ -43,7 +43,9 @@ func get(tb testing.TB, client *http.Client, url string) (status int, body strin
 }
 
 func TestMetricsShowWhatTheServerDid(t *testing.T) {
-	r := start(t, withOperators(t), io.Discard)
+	r := start(t, limited(t, func(r *config.RateLimit) {
+		r.Clients = map[string]ratelimit.Policy{"shop": {Mode: "dry_run"}}
+	}), io.Discard)
 	client := newClient(t, nil)
 	r.token(t, client)
 	get(t, client, r.Issuer()+"/no/such/page")
@@ -62,6 +64,9 @@ func TestMetricsShowWhatTheServerDid(t *testing.T) {
 		`oauth_config_revision{config="policies"} 0`,
 		`oauth_build_info{goversion="go`,
 		`go_goroutines `,
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="client",limit="per-hour"} 2`,
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_mode{client_id="shop",mode="dry_run"} 1`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
@@ -100,31 +105,20 @@ func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
 	check.Equal(t, "warnings", warnings, 3.0)
 }
 
-func TestOperatorsSeeHealth(t *testing.T) {
+// TestWhoIsServedWhat: operators see health, clients no metrics, and without an address there are no
+// operators.
+func TestWhoIsServedWhat(t *testing.T) {
 	r := start(t, withOperators(t), io.Discard)
 	client := newClient(t, nil)
 	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`} {
 		status, body := get(t, client, "http://"+r.AdminAddr()+path)
-		if status != http.StatusOK || strings.TrimSpace(body) != want {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		check.Equal(t, path, status, http.StatusOK)
+		check.Equal(t, path, strings.TrimSpace(body), want)
 	}
+	status, _ := get(t, client, r.Issuer()+"/metrics")
+	check.Equal(t, "metrics for clients", status, http.StatusNotFound)
 	client.CloseIdleConnections()
-}
-
-func TestClientsAreNotServedMetrics(t *testing.T) {
-	r := start(t, withOperators(t), io.Discard)
-	client := newClient(t, nil)
-	if status, _ := get(t, client, r.Issuer()+"/metrics"); status != http.StatusNotFound {
-		t.Errorf("status %d", status)
-	}
-	client.CloseIdleConnections()
-}
-
-func TestWithoutAnAddressOperatorsAreNotServed(t *testing.T) {
-	if r := start(t, testConfig(t), io.Discard); r.AdminAddr() != "" {
-		t.Errorf("operators are served on %s", r.AdminAddr())
-	}
+	check.Equal(t, "address of operators without one", start(t, testConfig(t), io.Discard).AdminAddr(), "")
 }
 
 // The default address was not configured explicitly. If it is in use, that is logged and the server

@@ -98,28 +98,14 @@ func TestLoadKeysIsAboutStoreAndKeys(t *testing.T) {
 	}
 }
 
-func TestPrintedConfigurationHidesTheSecretsOfKeys(t *testing.T) {
+// A printed configuration has no secrets and is refused: a server must not start without its secret.
+func TestPrintedConfigurationIsRefused(t *testing.T) {
 	cfg, err := Load(Sources{Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret + "," + anotherSecret}})
 	check.OK(t, err)
-	var yaml, json strings.Builder
-	check.OK(t, cfg.WriteYAML(&yaml))
-	check.OK(t, cfg.WriteJSON(&json))
-	for _, text := range []string{yaml.String(), json.String()} {
-		if strings.Contains(text, oneSecret) || strings.Contains(text, anotherSecret) || strings.Count(text, Redacted) != 1 {
-			t.Error(text)
-		}
-	}
-	if !strings.Contains(yaml.String(), "set OAUTH_KEYS_SECRET") || cfg.Keys.Secret != oneSecret+","+anotherSecret {
-		t.Errorf("%s\n%+v", yaml.String(), cfg.Keys)
-	}
-	// A printed configuration has no secrets and is refused: a server must not start without its
-	// secret.
-	printed := secretFile(t, yaml.String())
-	if _, err := Load(Sources{File: printed}); err == nil || !strings.Contains(err.Error(), "keys.secret: must be base64") {
-		t.Errorf("Load() = %v", err)
-	}
-	again, err := Load(Sources{File: printed, Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret + "," + anotherSecret}})
-	if err != nil || again.Keys != cfg.Keys {
-		t.Errorf("Load() = %+v, %v", again.Keys, err)
-	}
+	file := secretFile(t, printed(t, cfg))
+	_, err = Load(Sources{File: file})
+	check.ErrorSays(t, err, "keys.secret: must be base64")
+	again, err := Load(Sources{File: file, Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret + "," + anotherSecret}})
+	check.OK(t, err)
+	check.Equal(t, "keys", again.Keys, cfg.Keys)
 }

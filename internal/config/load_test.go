@@ -278,14 +278,6 @@ func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestEveryOptionHasItsField(t *testing.T) {
-	for _, o := range Options() {
-		if _, err := strict.At(Default(), o.Path); err != nil {
-			t.Errorf("--%s: %v", o.Name, err)
-		}
-	}
-}
-
 // The environment and flags use the same names as the file, so every such setting must be available
 // in both.
 func TestEveryPlainFieldHasItsOption(t *testing.T) {

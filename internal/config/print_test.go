@@ -36,16 +36,38 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	}
 }
 
-func TestPrintedConfigurationHidesThePassword(t *testing.T) {
-	cfg, err := Load(Sources{File: "testdata/complete.yaml"})
-	check.OK(t, err)
-	var out strings.Builder
-	check.OK(t, cfg.WriteYAML(&out))
-	if strings.Contains(out.String(), "s3cret") || !strings.Contains(out.String(), "mongodb://oauth:REDACTED@db1,db2/?replicaSet=rs0") {
-		t.Error(out.String())
-	}
-	if !strings.Contains(cfg.Store.MongoDB.URI, "s3cret") {
-		t.Error("printing changed the configuration")
+// TestPrintedConfigurationHidesSecrets: a secret is replaced, with the variable to give it in, and
+// stays in the configuration itself.
+func TestPrintedConfigurationHidesSecrets(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sources Sources
+		secret  string
+		shown   string // in YAML
+	}{
+		"password of MongoDB": {Sources{File: "testdata/complete.yaml"}, "s3cret", "mongodb://oauth:REDACTED@db1,db2/?replicaSet=rs0"},
+		"introspection": {Sources{Environ: strings.Fields(upstreamEnv +
+			"OAUTH_INTROSPECTION_URL=https://idp.example/introspect OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET=s3cret")},
+			"s3cret", "set OAUTH_INTROSPECTION_CLIENT_SECRET"},
+		"keys": {Sources{Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret + "," + anotherSecret}}, anotherSecret, "set OAUTH_KEYS_SECRET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := Load(tt.sources)
+			check.OK(t, err)
+			before := *cfg
+			for _, write := range []func(io.Writer) error{cfg.WriteYAML, cfg.WriteJSON} {
+				var out strings.Builder
+				check.OK(t, write(&out))
+				if strings.Contains(out.String(), tt.secret) || strings.Count(out.String(), Redacted) != 1 {
+					t.Error(out.String())
+				}
+			}
+			if text := printed(t, cfg); !strings.Contains(text, tt.shown) {
+				t.Errorf("no %q in\n%s", tt.shown, text)
+			}
+			if diff := cmp.Diff(&before, cfg, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
+				t.Errorf("printing changed the configuration:\n%s", diff)
+			}
+		})
 	}
 }
 

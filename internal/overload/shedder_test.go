@@ -256,14 +256,3 @@ func TestEpisode(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAdmit(b *testing.B) {
-	g := New(DefaultSettings(), nil)
-	r := Request{ClientID: "shop", Class: ClientCredentials}
-	for b.Loop() {
-		if _, err := g.Admit(b.Context(), &r); err != nil {
-			b.Fatal(err)
-		}
-		g.Leave()
-	}
-}

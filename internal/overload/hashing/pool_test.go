@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,34 +120,6 @@ func TestEachCallGetsItsOwnResult(t *testing.T) {
 	calls.Wait()
 	if n := answered.Load(); n < 10 {
 		t.Errorf("%d of 120 tasks were computed", n)
-	}
-}
-
-func TestKilledChild(t *testing.T) {
-	var log check.Buffer
-	p := open(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	passwords := secret.NewPasswords(secret.PasswordOptions{Separate: p.Compute})
-	before := p.pids()
-	type outcome struct {
-		ok  bool
-		err error
-	}
-	verified := make(chan outcome)
-	check.OK(t, syscall.Kill(before[0], syscall.SIGSTOP)) // so that it does not answer first
-	go func() {
-		ok, err := passwords.Verify(t.Context(), "$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAA", "x")
-		verified <- outcome{ok, err}
-	}()
-	check.Eventually(t, "the child has the task", func() bool { return p.idleChildren() == 0 })
-	check.OK(t, syscall.Kill(before[0], syscall.SIGKILL))
-	check.Equal(t, "computed in the server", <-verified, outcome{})
-	check.Eventually(t, "a line of the log", func() bool { return strings.Contains(log.String(), "signal: killed") })
-	check.Eventually(t, "another child", func() bool {
-		_, err := p.Compute(own("x"))
-		return err == nil
-	})
-	if slices.Equal(p.pids(), before) {
-		t.Error("it is the same child")
 	}
 }
 
