@@ -31,7 +31,6 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Keys.check(&es)
 	c.checkOptions(&es, "")
 	c.RateLimit.check(&es)
-	c.Overload.check(&es)
 	c.Gateway.check(&es, c.Listen)
 	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.Insecure {
 		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure allows another one on a network that nobody else can reach")

@@ -70,10 +70,9 @@ func statusOf(code oautherr.Code) int {
 // errors.
 func answerToOurs(err error) oautherr.Answer {
 	var routing *echo.HTTPError
-	var foreign *crossOriginError
 	status, code, description := http.StatusInternalServerError, oautherr.ServerError, "Something went wrong here; it is not your request."
 	switch {
-	case errors.As(err, &foreign):
+	case errors.Is(err, errCrossOrigin):
 		status, code, description = http.StatusForbidden, oautherr.InvalidRequest, "This form was sent by a page of another site."
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		status, code, description = routing.Code, oautherr.InvalidRequest, "This endpoint does not take that method."

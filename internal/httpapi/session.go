@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -56,17 +57,11 @@ func (s *Server) newCookie(value string, expires time.Time, maxAge int) *http.Co
 func (s *Server) sameOrigin(next handler) handler {
 	return func(c *call) error {
 		if err := s.guard.Check(c.Request()); err != nil {
-			return &crossOriginError{err}
+			return fmt.Errorf("%w: %w", errCrossOrigin, err)
 		}
 		return next(c)
 	}
 }
 
-// crossOriginError is the error of a form from a page of another site.
-type crossOriginError struct{ cause error }
-
-// Error implements error.
-func (e *crossOriginError) Error() string { return "httpapi: " + e.cause.Error() }
-
-// Unwrap returns the error of net/http.
-func (e *crossOriginError) Unwrap() error { return e.cause }
+// errCrossOrigin is the error of a form from a page of another site.
+var errCrossOrigin = errors.New("httpapi: cross-origin form")

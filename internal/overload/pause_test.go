@@ -11,11 +11,12 @@ import (
 // TestPaused checks that a request that waits for the store takes no room from others, whatever
 // concurrent calls it makes.
 func TestPaused(t *testing.T) {
+	const most = 10
 	s := DefaultSettings()
-	s.MaxInFlight = minMaxInFlight
+	s.MaxInFlight = most
 	g := New(s, nil)
-	waiting := make([]context.Context, 0, 2*minMaxInFlight)
-	for range minMaxInFlight {
+	waiting := make([]context.Context, 0, 2*most)
+	for range most {
 		r := Request{ClientID: "shop", Class: Refresh}
 		rank, err := g.Admit(t.Context(), &r)
 		check.OK(t, err)
