@@ -62,7 +62,7 @@ func (e *edge) watched(l net.Listener) net.Listener {
 func (e *edge) earlyOptions(refuser early.Refuser) early.Options {
 	return early.Options{
 		Path: e.tokenPath(), Refuser: refuser,
-		IdleTimeout: e.http.IdleTimeout, HeaderTimeout: e.http.ReadHeaderTimeout,
+		IdleTimeout: e.http.IdleTimeout,
 		Body: func(after time.Duration) []byte {
 			return httpapi.OverloadedBody(&overload.ShedError{RetryAfter: after, Short: overload.Processor})
 		},

@@ -27,8 +27,8 @@ type Options struct {
 	// Refused is called for each refused request, before its answer is written. It must not block.
 	// Nil disables it.
 	Refused func(*Refusal)
-	// IdleTimeout and HeaderTimeout (ReadHeaderTimeout) are the timeouts of the server.
-	IdleTimeout, HeaderTimeout time.Duration
+	// IdleTimeout is that of the server.
+	IdleTimeout time.Duration
 }
 
 // Refusal describes a refused request.
@@ -67,7 +67,8 @@ func Track(c net.Conn, state http.ConnState) {
 
 // The stages between two requests on a connection. After a request, net/http sets the deadline for
 // an idle connection and reads. If its buffer already contains data, it reads only after it has set
-// the next deadline.
+// the next deadline. The first request of a connection is within, because net/http counts its
+// deadlines from the start of the connection.
 const (
 	within  int32 = iota // in a request, or its start is in the buffer
 	ended                // the idle deadline is not set yet
@@ -78,8 +79,7 @@ type conn struct {
 	net.Conn
 	o      *Options
 	stage  atomic.Int32
-	buffer int          // size of the net/http buffer, which the first read asks for; 0: no read yet
-	lag    atomic.Int64 // how much later the first forwarded request came than net/http began to wait; 0: no adjustment
+	buffer int // size of the net/http buffer, which the first read asks for; 0: no read yet
 }
 
 // begins reports whether a read with this much room starts a request. If unread data were in the
@@ -91,9 +91,6 @@ func (c *conn) begins(room int) bool { return c.stage.Load() == between && room 
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !c.stage.CompareAndSwap(between, within) {
 		c.stage.CompareAndSwap(ended, between)
-	}
-	if lag := c.lag.Swap(0); lag > 0 && !t.IsZero() {
-		t = t.Add(time.Duration(lag))
 	}
 	return c.Conn.SetReadDeadline(t)
 }
@@ -125,7 +122,6 @@ const writeTimeout = 5 * time.Second
 func (c *conn) Read(b []byte) (int, error) {
 	if c.buffer == 0 {
 		c.buffer = len(b)
-		return c.first(b)
 	}
 	begins := c.begins(len(b))
 	for {
@@ -139,35 +135,6 @@ func (c *conn) Read(b []byte) (int, error) {
 		case !refused:
 			return n, nil
 		}
-	}
-}
-
-// first implements the first Read. Requests that are refused during it fall into the time that
-// net/http waits for the first request. net/http counts its deadlines from the start of that wait,
-// so first adjusts them.
-func (c *conn) first(b []byte) (int, error) {
-	begun, after := time.Now(), false
-	for {
-		n, err := c.Conn.Read(b)
-		if n == 0 || err != nil {
-			return n, err
-		}
-		refused, err := c.look(b[:n])
-		switch {
-		case err != nil:
-			return 0, err
-		case refused:
-			after = true
-			continue
-		case !after:
-			return n, nil
-		}
-		now := time.Now()
-		c.lag.Store(int64(now.Sub(begun)))
-		if c.o.HeaderTimeout == 0 {
-			return n, nil
-		}
-		return n, c.Conn.SetReadDeadline(now.Add(c.o.HeaderTimeout))
 	}
 }
 
