@@ -38,45 +38,20 @@ func RedactURI(uri string) string {
 // uriOption is an option of a connection string. The driver accepts both separators.
 var uriOption = regexp.MustCompile(`([?&;])([^?&;=]*)=([^&;]*)`)
 
-// secretName matches the names of options with secrets, in any case of letters.
-var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|bearer|jwt|licen[cs]e|api[-_]?key|access[-_]?key|^(key|sig|sas|auth|authorization|code|pass|pwd|session)$`)
+// secretName matches the names of options with secrets, in any case of letters. The properties of an
+// authentication mechanism may contain the token of a session.
+var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|bearer|jwt|licen[cs]e|api[-_]?key|access[-_]?key|^(authMechanismProperties|key|sig|sas|auth|authorization|code|pass|pwd|session)$`)
 
-// redactOptions replaces the values of options with secrets. It decodes names and values first, as
-// the driver does.
+// redactOptions replaces the values of options with secrets. It decodes names first, as the driver
+// does.
 func redactOptions(uri string) string {
 	return uriOption.ReplaceAllStringFunc(uri, func(option string) string {
 		part := uriOption.FindStringSubmatch(option)
-		name := decoded(part[2])
-		switch {
-		case strings.EqualFold(name, "authMechanismProperties"):
-			return part[1] + part[2] + "=" + redactProperties(part[3])
-		case secretName.MatchString(name) && part[3] != "":
+		if secretName.MatchString(decoded(part[2])) && part[3] != "" {
 			return part[1] + part[2] + "=" + Redacted
 		}
 		return option
 	})
-}
-
-// redactProperties replaces the secrets in a list of name:value, such as AWS_SESSION_TOKEN. Without
-// secrets it returns the list unchanged.
-func redactProperties(list string) string {
-	found := false
-	out := strings.Split(decoded(list), ",")
-	for i, property := range out {
-		name, _, ok := strings.Cut(property, ":")
-		switch {
-		case !ok && found: // the rest of a secret that contains a comma
-			out[i] = Redacted
-		case secretName.MatchString(name) && !strings.EqualFold(name, "TOKEN_RESOURCE"):
-			out[i], found = name+":"+Redacted, true
-		default:
-			out[i] = url.QueryEscape(property)
-		}
-	}
-	if !found {
-		return list
-	}
-	return strings.Join(out, ",")
 }
 
 // decoded undoes the encoding of a query. Wrongly encoded text stays unchanged.
