@@ -36,7 +36,7 @@ func (o *overloadControl) set(c config.Overload) {
 }
 
 // observe records a request that was not simply admitted. It implements [overload.Observer].
-func (o *overloadControl) observe(_ context.Context, r *overload.Request, outcome overload.Outcome) {
+func (o *overloadControl) observe(r *overload.Request, outcome overload.Outcome) {
 	if outcome == overload.Shed || outcome == overload.WouldShed {
 		o.activity.Shed(time.Now(), r.ClientID, outcome == overload.WouldShed)
 	}

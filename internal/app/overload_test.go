@@ -67,9 +67,9 @@ func TestRecordedOnceInDryRun(t *testing.T) {
 func TestShedRequestsAreRecorded(t *testing.T) {
 	o := overloadControl{activity: activity.New(0, time.Now())}
 	for _, outcome := range []overload.Outcome{overload.Shed, overload.Shed, overload.WouldShed, overload.Abandoned, overload.Admitted} {
-		o.observe(t.Context(), &overload.Request{ClientID: "shop", Class: overload.Refresh}, outcome)
+		o.observe(&overload.Request{ClientID: "shop", Class: overload.Refresh}, outcome)
 	}
-	o.observe(t.Context(), &overload.Request{Class: overload.Page}, overload.Shed)
+	o.observe(&overload.Request{Class: overload.Page}, overload.Shed)
 	report := o.activity.Report(time.Now(), 10)
 	check.Equal(t, "clients", len(report.Clients), 1)
 	check.Equal(t, "shed", report.Clients[0].Shed, uint64(2))

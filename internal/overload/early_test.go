@@ -1,7 +1,6 @@
 package overload
 
 import (
-	"context"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -28,7 +27,7 @@ func TestRefuseEarly(t *testing.T) {
 			s := DefaultSettings()
 			s.Mode = tc.mode
 			var told []Outcome
-			g := New(s, func(_ context.Context, _ *Request, o Outcome) { told = append(told, o) })
+			g := New(s, func(_ *Request, o Outcome) { told = append(told, o) })
 			g.level.Store(uint32(tc.level))
 			shed := g.RefuseEarly(t.Context(), &Request{ClientID: "shop", Class: ClientCredentials})
 			check.Equal(t, "refused", shed != nil, tc.want == 1)

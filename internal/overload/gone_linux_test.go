@@ -1,7 +1,6 @@
 package overload
 
 import (
-	"context"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -14,7 +13,7 @@ import (
 func TestHungUpRefusedEarly(t *testing.T) {
 	client, server := check.Connected(t)
 	var seen []Outcome
-	g := New(DefaultSettings(), func(_ context.Context, _ *Request, o Outcome) { seen = append(seen, o) })
+	g := New(DefaultSettings(), func(_ *Request, o Outcome) { seen = append(seen, o) })
 	g.level.Store(uint32(levelOf(Ranks, 0)))
 	ctx := WithConn(t.Context(), server)
 	r := Request{ClientID: "shop", Class: ClientCredentials, Criticality: ratelimit.Sheddable}

@@ -22,7 +22,7 @@ type Request struct {
 }
 
 // Observer is called with every request that a shedder did not simply admit. It must not block.
-type Observer func(ctx context.Context, r *Request, o Outcome)
+type Observer func(r *Request, o Outcome)
 
 // Shedder refuses requests while work waits too long for the processor, or while too many requests are
 // in progress. It is safe for concurrent use.
@@ -58,6 +58,9 @@ type Shedder struct {
 
 // New returns a Shedder. It admits everything until Run is called. observe may be nil.
 func New(s Settings, observe Observer) *Shedder {
+	if observe == nil {
+		observe = func(*Request, Outcome) {}
+	}
 	now := time.Now()
 	g := &Shedder{observe: observe, started: now, began: now, busy: new(processorUse).busy}
 	g.settings.Store(&s)
@@ -88,7 +91,7 @@ func (g *Shedder) Admit(ctx context.Context, r *Request) (Rank, error) {
 	if late && CallerGone(ctx) {
 		g.gone.Add(1)
 		if enforced {
-			return 0, g.refuse(ctx, r, Abandoned)
+			return 0, g.refuse(r, Abandoned)
 		}
 	}
 	full := inFlight > room(s.MaxInFlight, rank)
@@ -97,13 +100,13 @@ func (g *Shedder) Admit(ctx context.Context, r *Request) (Rank, error) {
 	}
 	if full || l.refuses(rank, rand.Uint32()%levelUnit) { //nolint:gosec // G404: spreads load
 		if enforced {
-			return 0, g.refuse(ctx, r, Shed)
+			return 0, g.refuse(r, Shed)
 		}
 		r.WouldShed = true
 		if !g.balances(r.Class, WouldShed) {
 			g.results[r.Class][WouldShed].Add(1)
 		}
-		g.report(ctx, r, WouldShed)
+		g.observe(r, WouldShed)
 		return rank, nil
 	}
 	if !g.balances(r.Class, Admitted) {
@@ -134,9 +137,9 @@ func (g *Shedder) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	g.demand.arrived[rank].Add(1)
 	if CallerGone(ctx) {
 		g.gone.Add(1)
-		g.count(ctx, r, Abandoned)
+		g.count(r, Abandoned)
 	} else {
-		g.count(ctx, r, Shed)
+		g.count(r, Shed)
 	}
 	return g.shed()
 }
@@ -154,7 +157,7 @@ func (g *Shedder) Starved(ctx context.Context) error {
 			}
 			g.starved[r.Class][counted].Add(1)
 		}
-		g.count(ctx, r, Shed)
+		g.count(r, Shed)
 	}
 	return g.shed()
 }
@@ -207,9 +210,9 @@ func (g *Shedder) noRoom(r Rank) {
 
 func (g *Shedder) uptime() time.Duration { return time.Since(g.started) }
 
-func (g *Shedder) refuse(ctx context.Context, r *Request, o Outcome) error {
+func (g *Shedder) refuse(r *Request, o Outcome) error {
 	g.inFlight.Add(-1)
-	g.count(ctx, r, o)
+	g.count(r, o)
 	return g.shed()
 }
 
@@ -217,13 +220,7 @@ func (g *Shedder) shed() *ShedError {
 	return &ShedError{RetryAfter: RetryAfter(g.lasted(&g.since)), Short: Processor}
 }
 
-func (g *Shedder) count(ctx context.Context, r *Request, o Outcome) {
+func (g *Shedder) count(r *Request, o Outcome) {
 	g.results[r.Class][o].Add(1)
-	g.report(ctx, r, o)
-}
-
-func (g *Shedder) report(ctx context.Context, r *Request, o Outcome) {
-	if g.observe != nil {
-		g.observe(ctx, r, o)
-	}
+	g.observe(r, o)
 }

@@ -91,7 +91,7 @@ func TestUpTo(t *testing.T) {
 func full(mode ratelimit.Mode, seen *[]Outcome) *Shedder {
 	s := DefaultSettings()
 	s.Mode = mode
-	g := New(s, func(_ context.Context, _ *Request, o Outcome) { *seen = append(*seen, o) })
+	g := New(s, func(_ *Request, o Outcome) { *seen = append(*seen, o) })
 	g.level.Store(uint32(levelOf(Ranks, 0)))
 	return g
 }

@@ -1,7 +1,6 @@
 package overload
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -16,7 +15,7 @@ func TestStarved(t *testing.T) {
 		s := DefaultSettings()
 		s.Mode = mode
 		seen := map[string]int{}
-		g := New(s, func(_ context.Context, r *Request, o Outcome) { seen[r.ClientID+" "+o.String()]++ })
+		g := New(s, func(r *Request, o Outcome) { seen[r.ClientID+" "+o.String()]++ })
 		admitted := uint64(0)
 		send := func(starved bool) {
 			r := Request{ClientID: "shop", Class: Password}
@@ -61,7 +60,7 @@ func TestStarved(t *testing.T) {
 // TestStarvedWithoutAdmission covers a request that never entered the shedder. It is refused and not
 // counted.
 func TestStarvedWithoutAdmission(t *testing.T) {
-	g := New(DefaultSettings(), func(context.Context, *Request, Outcome) { t.Error("observed") })
+	g := New(DefaultSettings(), func(*Request, Outcome) { t.Error("observed") })
 	if err := g.Starved(WithRequest(t.Context(), nil, 3)); !errors.As(err, new(*ShedError)) {
 		t.Error(err)
 	}
