@@ -45,9 +45,11 @@ func TestPrintedConfigurationHidesSecrets(t *testing.T) {
 		shown   string // in YAML
 	}{
 		"password of MongoDB": {Sources{File: "testdata/complete.yaml"}, "s3cret", "mongodb://oauth:REDACTED@db1,db2/?replicaSet=rs0"},
-		"introspection": {Sources{Environ: strings.Fields(upstreamEnv +
-			"OAUTH_INTROSPECTION_URL=https://idp.example/introspect OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET=s3cret")},
-			"s3cret", "set OAUTH_INTROSPECTION_CLIENT_SECRET"},
+		"introspection": {
+			Sources{Environ: strings.Fields(upstreamEnv +
+				"OAUTH_INTROSPECTION_URL=https://idp.example/introspect OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET=s3cret")},
+			"s3cret", "set OAUTH_INTROSPECTION_CLIENT_SECRET",
+		},
 		"keys": {Sources{Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret + "," + anotherSecret}}, anotherSecret, "set OAUTH_KEYS_SECRET"},
 	} {
 		t.Run(name, func(t *testing.T) {
