@@ -2,7 +2,6 @@ package overload
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"syscall"
 )
@@ -12,15 +11,19 @@ type connKey struct{}
 // WithConn returns a context for all requests of a connection, so a shedder can check whether the
 // caller is still connected. Use it in [net/http.Server].ConnContext.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	if raw, ok := c.(syscall.Conn); ok {
-		if rc, err := raw.SyscallConn(); err == nil {
-			return context.WithValue(ctx, connKey{}, rc)
+	for {
+		switch at := c.(type) {
+		case syscall.Conn:
+			if rc, err := at.SyscallConn(); err == nil {
+				return context.WithValue(ctx, connKey{}, rc)
+			}
+			return ctx
+		case interface{ NetConn() net.Conn }: // TLS and other wrappers
+			c = at.NetConn()
+		default:
+			return ctx
 		}
 	}
-	return ctx
 }
 
 // CallerGone reports whether the caller of a request has hung up, given the context of the request.

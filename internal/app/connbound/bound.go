@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"oauth-server/internal/config"
@@ -256,13 +255,8 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn implements [syscall.Conn].
-func (c *heldConn) SyscallConn() (syscall.RawConn, error) {
-	if s, ok := c.Conn.(syscall.Conn); ok {
-		return s.SyscallConn()
-	}
-	return nil, syscall.ENOTSUP
-}
+// NetConn returns the underlying connection, like the method of [crypto/tls.Conn].
+func (c *heldConn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite implements the method that net/http calls before it closes a connection with unread
 // data.

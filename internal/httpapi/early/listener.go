@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -97,14 +96,6 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 
 // NetConn returns the underlying connection, like the method of [crypto/tls.Conn].
 func (c *conn) NetConn() net.Conn { return c.Conn }
-
-// SyscallConn implements [syscall.Conn].
-func (c *conn) SyscallConn() (syscall.RawConn, error) {
-	if s, ok := c.Conn.(syscall.Conn); ok {
-		return s.SyscallConn()
-	}
-	return nil, syscall.ENOTSUP
-}
 
 // CloseWrite implements the method that net/http calls before it closes a connection with unread
 // data, so the answer still arrives.
