@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -58,3 +59,6 @@ func (s *Syncer) Degraded() error {
 	_, err := s.health.degraded()
 	return err
 }
+
+// Bound is bound.
+func (r *Record) Bound(now time.Time, own string) { r.bound(now, own) }

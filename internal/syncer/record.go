@@ -20,7 +20,7 @@ const surplusAtOnce = 100
 // document converts a record into the form that the counters need, for the outcome of a task.
 func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
 	now, own := s.clock.Now(), s.identity.writer(task.Pending)
-	r.chooseFrames(now, own)
+	r.bound(now, own)
 	d := &ratelimit.Document{
 		Version: r.Version, Etag: r.Etag, Frame: r.Frame, Pruned: r.Pruned,
 		Frames: r.Frames, Damaged: r.Damaged,

@@ -128,20 +128,10 @@ type Record struct {
 	Frame         int64 // length of the frames in milliseconds; 0: not in the document
 	Pruned        int64
 	Writers       map[string]int64
-	Frames        []ratelimit.FrameCount // ordered by name; at most MaxFramesRead, the newest
-	Excess        *Excess                // frames and writers that Bound left out; nil: none
+	Frames        []ratelimit.FrameCount // ordered by name
 	Problem       string                 // invalid parts of the document, for the log; empty: none
-	Damaged       bool                   // frames are left out that a Rewrite would remove: invalid ones, or those beyond MaxFramesRead
+	Damaged       bool                   // invalid frames are left out, which a Rewrite would remove
 }
-
-// Bounds of the parts read of one document. Parts beyond them are left out, and Problem mentions
-// it.
-const (
-	// MaxFramesRead is more than a limit of [ratelimit.MaxFrames] frames needs.
-	MaxFramesRead = 1000
-	// MaxWritersRead is more than [MaxWriters] and all live instances together.
-	MaxWritersRead = 10_000
-)
 
 // Instances records which processes share the store. Each has one record, its heartbeat.
 type Instances interface {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -130,14 +129,12 @@ func (t *table) readCounters(items []syncer.Item, results []syncer.Result) {
 	}
 }
 
-// readCounter returns a stored counter within the bounds of the syncer. An unreadable counter has
-// its Problem set.
+// readCounter returns a stored counter. An unreadable counter has its Problem set.
 func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 	c, _, err := decodeCounter(id, value)
 	if err != nil {
 		return &syncer.Record{ID: id, Problem: err.Error()}
 	}
-	c.Problem = strings.Join(c.Bound(), ", ")
 	return &c
 }
 

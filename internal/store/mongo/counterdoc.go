@@ -1,9 +1,11 @@
 package mongo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,9 +41,7 @@ func counterRecord(doc bson.Raw) syncer.Record {
 	r.record.Writers = map[string]int64{}
 	r.each("writers", r.writer)
 	r.each(counts, r.frame)
-	for _, problem := range r.record.Bound() {
-		r.complain("%s", problem)
-	}
+	slices.SortFunc(r.record.Frames, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
 	r.record.Problem = r.problem
 	if r.more > 0 {
 		r.record.Problem += fmt.Sprintf(", and %d more", r.more)

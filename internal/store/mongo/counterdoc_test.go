@@ -87,9 +87,7 @@ func foreignDocuments() map[string]foreign {
 		"a frame below zero":    {frames(bson.E{Key: "-5", Value: int64(1)}), `"-5" is no frame's name`, true},
 		"a frame padded":        {frames(bson.E{Key: "007", Value: int64(1)}), `"007" is no frame's name`, true},
 		"a frame too large":     {frames(bson.E{Key: "99999999999999999999", Value: int64(1)}), "is no frame's name", true},
-		"a huge map":            {with(sound(), "requestCounters", many(100_000, int64(1))), "it has 100000 frames", true},
 		"a huge map of rubbish": {with(sound(), "requestCounters", many(5000, "x")), "and 4999 more", true},
-		"many writers":          {with(sound(), "writers", many(20_000, int64(1))), "it has 20000 writers", false},
 	}
 }
 
@@ -103,9 +101,6 @@ func TestForeignDocuments(t *testing.T) {
 			r := document(t, s)
 			if r.ID != hotID || !strings.Contains(r.Problem, test.says) || r.Damaged != test.damaged {
 				t.Errorf("damaged is %v, the problem %q, want %q", r.Damaged, r.Problem, test.says)
-			}
-			if len(r.Frames) > syncer.MaxFramesRead || len(r.Writers) > syncer.MaxWritersRead {
-				t.Errorf("%d frames and %d writers were read", len(r.Frames), len(r.Writers))
 			}
 			// The result of a write to this document depends on the server (one hangs up on a
 			// list). It must only not look like a lost race, unless the condition itself is wrong.
@@ -177,9 +172,6 @@ func FuzzCounterRecord(f *testing.F) {
 	f.Add(raw[:len(raw)/2])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := counterRecord(b)
-		if len(r.Frames) > syncer.MaxFramesRead {
-			t.Errorf("%d frames", len(r.Frames))
-		}
 		for _, frame := range r.Frames {
 			if frame.Name < 0 {
 				t.Errorf("frame %+v was let in", frame)

@@ -33,8 +33,6 @@ func RunCounters(t *testing.T, target CounterTarget) {
 	}{
 		{"as the model", counterModel},
 		{"counts that make no sense", counterAbsurd},
-		{"too many frames, and a rewrite", counterTooManyFrames},
-		{"too many writers", counterTooManyWriters},
 		{"refused alone", counterRefusedAlone},
 		{"a batch out of order", counterDisorder},
 		{"names of any bytes", counterNames},
@@ -152,46 +150,6 @@ func counterAbsurd(t *testing.T, s fixture) {
 	w := onto(r, adding("me", 3))
 	w.Rewrite, w.Delta = true, frames(old, 2, frame, 3)
 	equal(t, "mended", frames(old, 2, frame, 3), apply(t, s, r.ID, w).Frames)
-}
-
-func manyFrames(n int64) (list []ratelimit.FrameCount) {
-	for i := range n {
-		list = append(list, frames(old+60*i, i+1)...)
-	}
-	return list
-}
-
-func counterTooManyFrames(t *testing.T, s fixture) {
-	t.Helper()
-	r := &syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Frames: manyFrames(syncer.MaxFramesRead)}
-	s.put(t, r)
-	equal(t, "as many as are read", r.Frames, load(t, s, r.ID).Frames)
-	r.Frames = manyFrames(syncer.MaxFramesRead + 5)
-	s.put(t, r)
-	got := look(t, s, r.ID)
-	equal(t, "the newest", r.Frames[5:], got.Frames)
-	if !got.Damaged || got.Problem == "" || got.Version != 3 || got.Etag != 4 {
-		t.Errorf("damaged is %v, the problem %q, at version %d and etag %d", got.Damaged, got.Problem, got.Version, got.Etag)
-	}
-	w := onto(got, adding("me", 1))
-	w.Rewrite, w.Delta = true, got.Frames[len(got.Frames)-2:]
-	equal(t, "rewritten", w.Delta, apply(t, s, r.ID, w).Frames)
-}
-
-func counterTooManyWriters(t *testing.T, s fixture) {
-	t.Helper()
-	r := &syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Writers: map[string]int64{}, Frames: frames(frame, 1)}
-	for i := range int64(syncer.MaxWritersRead + 5) {
-		r.Writers[fmt.Sprintf("w%d", i)] = i + 1
-	}
-	s.put(t, r)
-	got := look(t, s, r.ID)
-	if len(got.Writers) != syncer.MaxWritersRead || got.Writers["w4"] != 0 || got.Writers["w5"] != 6 {
-		t.Errorf("%d writers were read, with w4: %d and w5: %d", len(got.Writers), got.Writers["w4"], got.Writers["w5"])
-	}
-	if got.Problem == "" || got.Damaged {
-		t.Errorf("the problem is %q, damaged %v", got.Problem, got.Damaged)
-	}
 }
 
 // counterRefusedAlone: a write that breaks the contract is rejected, and the others of its exchange

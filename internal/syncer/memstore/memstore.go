@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -97,7 +96,6 @@ func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
 		return nil
 	}
 	r := clone(&d.Record)
-	r.Problem = strings.Join(r.Bound(), ", ")
 	return &r
 }
 
