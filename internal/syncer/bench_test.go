@@ -5,10 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
-	"oauth-server/internal/syncer/memstore"
 )
 
 // BenchmarkRequestPath times single decisions on 100,000 keys while the syncer works: with a
@@ -63,15 +61,4 @@ func requestPath(b *testing.B, store *wrapped) (p50, p99 time.Duration) {
 	b.StopTimer()
 	slices.Sort(took)
 	return took[len(took)/2], took[len(took)*99/100]
-}
-
-// BenchmarkExchange is one request and one exchange of its counter, with a store in memory.
-func BenchmarkExchange(b *testing.B) {
-	c, policy, store := ratelimit.NewCounters(10), policyOf(b, perDay), &memstore.Store{}
-	s := syncer.New(c, store, nil, syncer.DefaultConfig())
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Take(time.Now(), keyOf(0), policy, 1)
-		check.OK(b, s.Flush(b.Context(), keyOf(0)))
-	}
 }

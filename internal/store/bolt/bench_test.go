@@ -195,21 +195,8 @@ func BenchmarkRedeemCode(b *testing.B) {
 func BenchmarkRotateFamily(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, families, clients int) {
 		b.Helper()
-		benchRotate(b, s, clients, func(i int) secret.Digest { return benchDigest(i % families) })
+		measure(b, s, clients, rotating(s, func(i int) secret.Digest { return benchDigest(i % families) }))
 	})
-}
-
-// BenchmarkRotateOneFamily refreshes the same few families again and again.
-func BenchmarkRotateOneFamily(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
-		b.Helper()
-		benchRotate(b, s, clients, func(i int) secret.Digest { return benchDigest(i % clients) })
-	})
-}
-
-func benchRotate(b *testing.B, s *Store, clients int, next func(i int) secret.Digest) {
-	b.Helper()
-	measure(b, s, clients, rotating(s, next))
 }
 
 // rotating returns a function that refreshes one family after the other.
@@ -228,15 +215,6 @@ func rotating(s *Store, next func(i int) secret.Digest) func(ctx context.Context
 			}
 		}
 	}
-}
-
-func BenchmarkCreateCode(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
-		b.Helper()
-		measure(b, s, clients, func(ctx context.Context) error {
-			return grants.NewRepository(s).CreateGrant(ctx, benchCode(time.Now()))
-		})
-	})
 }
 
 // BenchmarkExchange counts in 1,000 counters of 20 frames, and reads them.

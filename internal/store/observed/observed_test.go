@@ -44,6 +44,13 @@ func (quiet) Begin(ctx context.Context, _ string) (context.Context, func(bool)) 
 
 func (quiet) Unreadable(string, string, error) {}
 
+// pauses counts the pauses of requests.
+type pauses struct{ begun, ended int }
+
+func (p *pauses) Pause(context.Context) { p.begun++ }
+
+func (p *pauses) Resume(context.Context) { p.ended++ }
+
 func wrap(b store.Backend, l *storequeue.Queue) *observed.Backend {
 	return observed.New(b, observed.Options{Observer: quiet{}, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil)})
 }
@@ -75,9 +82,9 @@ func (f *fake) List(_ context.Context, _ store.Table, _ store.Query, each func(s
 // queue even after a panic. The backend here has no methods, so a call that reaches it panics.
 func TestEveryMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, d := newLane(), &diary{}
+		l, d, paused := newLane(), &diary{}, &pauses{}
 		b := reflect.ValueOf(observed.New(struct{ store.Backend }{}, observed.Options{
-			Observer: d, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil),
+			Observer: d, Queue: l, Pauser: paused,
 		}))
 		names := map[string]bool{}
 		contract := reflect.TypeFor[store.Backend]()
@@ -103,6 +110,7 @@ func TestEveryMethod(t *testing.T) {
 		check.Equal(t, "names of operations", len(names), contract.NumMethod()-1)
 		check.Equal(t, "operations, without refused ones", len(d.operations), len(names))
 		check.Equal(t, "ends of operations", len(d.failures), len(names))
+		check.Equal(t, "pauses of requests", *paused, pauses{2 * len(names), 2 * len(names)})
 		refused := l.Stats().Calls
 		check.Equal(t, "refused", refused.Of(overload.Shed), uint64(len(names)))
 	})
