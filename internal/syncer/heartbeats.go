@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,9 +27,9 @@ const keptBeats = time.Hour
 type Heartbeats struct {
 	beats store.Collection[Instance]
 
-	mu   sync.Mutex
-	last Instance   // ID and nonce of the heartbeat stored here
-	seen store.Seen // state of its record
+	mu    sync.Mutex
+	nonce string     // of the heartbeat stored here
+	seen  store.Seen // state of its record
 }
 
 // NewHeartbeats returns the heartbeats of a store.
@@ -64,69 +65,75 @@ func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration)
 			return nil, "", err
 		}
 	}
-	all, err := h.roster(ctx)
+	all, err := h.list(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	own, there := all.records[self.ID]
-	if !there {
+	own := slices.IndexFunc(all, func(i Instance) bool { return i.ID == self.ID })
+	if own < 0 {
 		return nil, "", fmt.Errorf("the heartbeat of %s was stored and is not found", self.ID)
 	}
-	return all.alive(own.Beaten, ttl, false), previous, nil
+	return living(all, all[own].Beaten, ttl), previous, nil
+}
+
+// living returns the instances that have beaten within ttl of now. It leaves out instances that are
+// ttl or more ahead: their clock was wrong.
+func living(all []Instance, now time.Time, ttl time.Duration) []Instance {
+	return slices.DeleteFunc(all, func(i Instance) bool { return now.Sub(i.Beaten).Abs() >= ttl })
 }
 
 // put stores a heartbeat and returns the nonce of the heartbeat that it replaces. It remembers this
-// nonce from its last call, unless another process stored a heartbeat with the same ID.
+// nonce from its last call. If that was for another ID, or another process stored a heartbeat with
+// the same ID, the state conflicts.
 func (h *Heartbeats) put(ctx context.Context, self *Instance) (previous string, err error) {
 	h.mu.Lock()
-	before, seen := h.last, h.seen
+	previous, seen := h.nonce, h.seen
 	h.mu.Unlock()
-	if before.ID != self.ID {
-		before, seen = Instance{}, store.Seen{}
-	}
 	for {
 		stored, err := h.beats.Put(ctx, self, seen)
 		if err == nil {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.last, h.seen = Instance{ID: self.ID, Nonce: self.Nonce}, stored
-			return before.Nonce, nil
+			h.nonce, h.seen = self.Nonce, stored
+			return previous, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return "", err
 		}
+		var before Instance
 		if before, seen, err = h.beats.Get(ctx, self.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return "", err
 		}
+		previous = before.Nonce
 	}
 }
 
-// roster reads all heartbeats and leaves out unreadable ones.
-func (h *Heartbeats) roster(ctx context.Context) (*Roster, error) {
-	var all Roster
-	err := h.beats.List(ctx, store.Query{}, func(i Instance, _ store.Seen) error {
-		all.put(i)
+// list reads all heartbeats, ordered by ID, and leaves out unreadable ones.
+func (h *Heartbeats) list(ctx context.Context) (all []Instance, err error) {
+	err = h.beats.List(ctx, store.Query{}, func(i Instance, _ store.Seen) error {
+		all = append(all, i)
 		return nil
 	})
-	return &all, err
+	return all, err
 }
 
 // Alive implements [Instances].
 func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
 	now, all, err := h.now(ctx)
-	if err != nil {
-		return nil, err
+	var newest time.Time
+	for _, i := range all {
+		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
+			newest = i.Beaten
+		}
 	}
-	return all.Alive(now, ttl), nil
+	return living(all, newest, ttl), err
 }
 
 // now reads the time of the store and all heartbeats.
-func (h *Heartbeats) now(ctx context.Context) (time.Time, *Roster, error) {
-	now, err := h.beats.Backend.Now(ctx)
-	if err != nil {
-		return now, nil, err
+func (h *Heartbeats) now(ctx context.Context) (now time.Time, all []Instance, err error) {
+	if now, err = h.beats.Backend.Now(ctx); err == nil {
+		all, err = h.list(ctx)
 	}
-	all, err := h.roster(ctx)
 	return now, all, err
 }
 
@@ -142,7 +149,7 @@ func (h *Heartbeats) Reports(ctx context.Context, ttl time.Duration) ([]Instance
 	if err != nil {
 		return nil, err
 	}
-	list := all.Reports(now, ttl)
+	list := living(all, now, ttl)
 	keys, places := make([]string, len(list)), make(map[string]int, len(list))
 	for i := range list {
 		keys[i], places[list[i].ID] = list[i].ID, i

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
@@ -24,7 +25,7 @@ type Store struct {
 	mu        sync.Mutex
 	readFirst bool // in the latest call
 	docs      map[ratelimit.CounterID]*document
-	instances syncer.Roster
+	tables    map[string]map[string]store.Record // of the heartbeats
 }
 
 // document is one counter.

@@ -25,35 +25,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestClock: the store uses its own clock, also when that jumps.
-func TestClock(t *testing.T) {
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &memstore.Store{Clock: func() time.Time { return now }}
-	beat := func(id string) (names string) {
-		alive, _, err := s.Beat(t.Context(), syncer.Instance{ID: id}, time.Minute)
-		check.OK(t, err)
-		for _, i := range alive {
-			names += i.ID + " "
-		}
-		return names
-	}
-	for _, step := range []struct {
-		jump  time.Duration
-		id    string
-		alive string
-	}{
-		{0, "a", "a "}, {59 * time.Second, "b", "a b "}, {time.Second, "b", "b "}, {-time.Hour, "c", "c "}, {2 * time.Hour, "c", "c "},
-	} {
-		now = now.Add(step.jump)
-		if got, err := s.Now(t.Context()); err != nil || !got.Equal(now) {
-			t.Errorf("the clock says %s, %v", got, err)
-		}
-		if got := beat(step.id); got != step.alive {
-			t.Errorf("after a jump of %s %s are alive, want %s", step.jump, got, step.alive)
-		}
-	}
-}
-
 func TestDocuments(t *testing.T) {
 	var s memstore.Store
 	docs := []syncer.Record{
