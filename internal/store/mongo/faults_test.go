@@ -4,73 +4,53 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
 
-// TestLostOnTheWay: if the request or the reply is lost, the outcome is unknown. Sent again, the
-// same write is counted once.
-func TestLostOnTheWay(t *testing.T) {
+// TestUnknownOutcome: a request or its reply is lost, or the request arrives after its sender gave
+// up. The outcome is unknown, and the same write, sent again, is counted once.
+func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
+	const before, after = 1, 2
 	for _, test := range []struct {
-		name      string
-		fault     mongotest.Fault
-		versioned bool
-		want      syncer.Status // outcome of the second attempt
+		name    string
+		fault   mongotest.Fault
+		arrives int           // when a delayed request arrives: before or after the second attempt
+		second  syncer.Status // outcome of the second attempt
 	}{
-		{"request", mongotest.LoseRequest, true, syncer.Applied},
-		{"reply", mongotest.LoseReply, true, syncer.Conflict},
-		{"request of an unversioned write", mongotest.LoseRequest, false, syncer.Applied},
-		{"reply to an unversioned write", mongotest.LoseReply, false, syncer.Conflict},
+		{"request lost", mongotest.LoseRequest, 0, syncer.Applied},
+		{"reply lost", mongotest.LoseReply, 0, syncer.Conflict},
+		{"late, before", mongotest.Delay, before, syncer.Conflict},
+		{"late, after", mongotest.Delay, after, syncer.Applied},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s, _, w := interrupted(t, test.fault, test.versioned)
-			mustApply(t, s, again(w), test.want)
-			if r := document(t, s); counted(r) != 3 || r.Writers["me"] != 7 {
-				t.Errorf("the document is %+v", r)
-			}
-		})
-	}
-}
-
-// TestAppliedLate: an abandoned attempt reaches the server after all, before or after the second
-// attempt.
-func TestAppliedLate(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name      string
-		versioned bool
-		before    bool // the late attempt arrives before the second one
-	}{
-		{"versioned, after", true, false},
-		{"versioned, before", true, true},
-		{"unversioned, after", false, false},
-		{"unversioned, before", false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s, proxy, w := interrupted(t, mongotest.Delay, test.versioned)
-			second := syncer.Applied
-			if test.before {
-				deliver(t, proxy, 1)
-				second = syncer.Conflict
-			}
-			mustApply(t, s, again(w), second)
-			if !test.before {
-				deliver(t, proxy, 1)
-			}
-			mustApply(t, s, again(w), syncer.Conflict)
-			if r := document(t, s); counted(r) != 3 {
-				t.Errorf("the document is %+v", r)
-			}
-		})
+		for _, versioned := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, versioned %t", test.name, versioned), func(t *testing.T) {
+				t.Parallel() // each waits for a new connection most of the time
+				s, direct, proxy := throughProxy(t)
+				mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+				w := onto(document(t, direct), aWrite("me", 7, 2), versioned)
+				proxy.Once("update", test.fault)
+				mustNotGuess(t, s, w)
+				if test.arrives == before {
+					deliver(t, proxy, 1)
+				}
+				mustApply(t, s, again(w), test.second)
+				if test.arrives == after {
+					deliver(t, proxy, 1)
+				}
+				mustApply(t, s, again(w), syncer.Conflict)
+				if r := document(t, s); counted(r) != 3 || r.Writers["me"] != 7 {
+					t.Errorf("the document is %+v", r)
+				}
+			})
+		}
 	}
 }
 
@@ -195,85 +175,5 @@ func lossy(seed uint64) func(command string) mongotest.Fault {
 			mongotest.LoseRequest, mongotest.LoseRequest, mongotest.LoseReply, mongotest.LoseReply,
 			mongotest.Delay, mongotest.Delay,
 		}[r.IntN(25)]
-	}
-}
-
-// TestExactThroughFaults: 12 instances count in 4 hot documents through a proxy that loses requests
-// and replies and delivers some much later. Every request is counted exactly once.
-func TestExactThroughFaults(t *testing.T) {
-	t.Parallel()
-	const instances, keys, rounds, seed = 12, 4, 3, 1
-	_, direct, proxy := throughProxy(t)
-	stores := make([]*Store, instances) // one process each, with its own connections
-	for i := range stores {
-		stores[i] = openAt(t, proxy.URI, direct.db.Name())
-	}
-	proxy.Decide(lossy(seed))
-	t.Logf("seed %d", seed)
-	var wg sync.WaitGroup
-	for i, s := range stores {
-		wg.Go(func() {
-			me := fmt.Sprintf("instance%d", i)
-			for round := range int64(rounds) {
-				for k := range keys {
-					countThroughFaults(t, s, proxy, me, round+1, k)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if _, err := proxy.Deliver(); err != nil {
-		t.Fatal(err)
-	}
-	for k := range keys {
-		r := readOne(t, direct, keyID(k))
-		if r == nil || counted(r) != instances*rounds || r.Version != instances*rounds {
-			t.Errorf("want %d, have %+v", instances*rounds, r)
-		}
-	}
-}
-
-// countThroughFaults counts one request. It first writes on the document as read. After an unknown
-// outcome or three conflicts it writes unversioned, until the document shows that the write was
-// applied.
-func countThroughFaults(t *testing.T, s *Store, proxy *mongotest.Proxy, me string, seq int64, k int) {
-	t.Helper()
-	w, base := aWrite(me, seq, 1), readThroughFaults(t, s, keyID(k))
-	for tries := 0; ; tries++ {
-		onto(base, w, tries < 3)
-		w.NewEtag = 1 + rand.Int64N(1<<62)
-		results, err := s.Exchange(t.Context(), []syncer.Item{{ID: keyID(k), Write: w, Read: true}})
-		if t.Context().Err() != nil {
-			return
-		}
-		r := results[0]
-		if r.Status == syncer.Applied {
-			return
-		}
-		if r.Status == syncer.Unknown {
-			tries = 3
-		}
-		if err == nil && !r.Read {
-			t.Errorf("without an error the document was not read: %+v", r)
-		}
-		if tries%5 == 4 {
-			_, _ = proxy.Deliver() // abandoned writes arrive between the others
-		}
-		if base = r.Record; !r.Read {
-			base = readThroughFaults(t, s, keyID(k))
-		}
-		if base != nil && base.Writers[me] >= seq {
-			return
-		}
-	}
-}
-
-func readThroughFaults(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
-	t.Helper()
-	for {
-		results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
-		if err == nil || t.Context().Err() != nil {
-			return results[0].Record
-		}
 	}
 }

@@ -85,17 +85,6 @@ func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
 	}
 }
 
-// interrupted makes one instance count 1, and another 2 with a write that hits a fault.
-func interrupted(t *testing.T, f mongotest.Fault, versioned bool) (s *Store, p *mongotest.Proxy, w *syncer.Write) {
-	t.Helper()
-	s, direct, p := throughProxy(t)
-	mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
-	w = onto(document(t, direct), aWrite("me", 7, 2), versioned)
-	p.Once("update", f)
-	mustNotGuess(t, s, w)
-	return s, p, w
-}
-
 func readOne(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
 	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})

@@ -1,21 +1,16 @@
 package mongo
 
 import (
-	"context"
 	"errors"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/syncer"
 )
 
 // TestAuthenticationRealMongoDB: the right password opens, and a wrong one is distinguished from an
@@ -48,50 +43,6 @@ func TestAuthenticationRealMongoDB(t *testing.T) {
 	_, err = Open(t.Context(), Options{URI: as("wrong-one"), Database: database})
 	if !errors.Is(err, ErrAuth) || strings.Contains(err.Error(), "wrong-one") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestMajorityRealMongoDB: whatever the URI says, writes wait for a majority and reads see only
-// data that a majority has.
-func TestMajorityRealMongoDB(t *testing.T) {
-	uri := mongotest.Real(t, "read and write concerns with an effect")
-	_, database := mongotest.Database(t)
-	var mu sync.Mutex
-	var writes, reads []string
-	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch e.CommandName {
-		case "insert", "update", "delete":
-			writes = append(writes, e.Command.Lookup("writeConcern", "w").String())
-		case "find", "aggregate":
-			reads = append(reads, e.Command.Lookup("readConcern", "level").String())
-		}
-	}}
-	client, err := mongo.Connect(clientOptions(uri + "&w=1&readConcernLevel=local&readPreference=nearest").SetMonitor(monitor))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(client, database)
-	t.Cleanup(func() { _ = s.Close() })
-	ctx, things := t.Context(), store.Table{Name: "things"}
-	seen, err := s.Put(ctx, things, store.Record{Key: "k", Value: []byte("{}")}, store.Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(ctx, things, &seen, "k"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Get(ctx, things, func(store.Record) error { return nil }, "k"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}}); err != nil {
-		t.Fatal(err)
-	}
-	for _, concern := range append(writes, reads...) {
-		if concern != `"majority"` {
-			t.Errorf("writes %v, reads %v", writes, reads)
-		}
 	}
 }
 

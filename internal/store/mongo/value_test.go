@@ -13,19 +13,13 @@ import (
 )
 
 func TestValueRoundTrip(t *testing.T) {
-	for _, object := range []string{
-		`{}`, `{"z":1,"a":{"b":[]},"c":[[],{},null,true,false,"x"]}`,
-		`{"n":[0,-1,2147483647,2147483648,-9223372036854775808,9223372036854775807]}`,
-		`{"f":[1.5,-0,1e-7,0.1,5e-324,1.7976931348623157e+308]}`,
-		`{"":"","ä":"\"\\ \n€ 😀","$a":{"$b.c":1}}`,
-	} {
-		doc, err := documentOf([]byte(object))
-		check.OK(t, err)
-		check.OK(t, doc.Validate())
-		back, err := appendObject(nil, doc, false, 0)
-		check.OK(t, err)
-		check.Equal(t, "object", string(back), object)
-	}
+	const object = `{"z":[[],{},null,true,false,"x"],"":"","ä":"\"\\ \n€ 😀","$a":{"$b.c":1},` +
+		`"n":[0,-1,2147483647,2147483648,-9223372036854775808,9223372036854775807],"f":[1.5,-0,1e-7,0.1,5e-324,1.7976931348623157e+308]}`
+	doc, err := documentOf([]byte(object))
+	check.OK(t, err)
+	back, err := appendObject(nil, doc, false, 0)
+	check.OK(t, err)
+	check.Equal(t, "object", string(back), object)
 }
 
 func TestValueRefused(t *testing.T) {
