@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -140,45 +138,6 @@ func TestCopyFile(t *testing.T) {
 	}
 	if _, err := Inspect(t.Context(), path, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("Inspect() while it is open: %v", err)
-	}
-}
-
-func TestInspectRefuses(t *testing.T) {
-	whole := written(t)
-	other := filepath.Join(t.TempDir(), "other.db")
-	change(t, other, func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket([]byte("x"))
-		return err
-	})
-	newer := filepath.Join(t.TempDir(), "newer.db")
-	check.OK(t, os.WriteFile(newer, whole, 0o600))
-	change(t, newer, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Put(formatKey, trailKey(format+1)) })
-	at := func(content []byte) string {
-		path := filepath.Join(t.TempDir(), "data.db")
-		check.OK(t, os.WriteFile(path, content, 0o600))
-		return path
-	}
-	for _, tt := range []struct {
-		name, path string
-		want       error
-	}{
-		{"empty", at(nil), ErrForeign},
-		{"a text", at(bytes.Repeat([]byte("text\n"), 5000)), ErrForeign},
-		{"of another program", other, ErrForeign},
-		{"of a newer release", newer, ErrNewerFormat},
-		{"cut short", at(whole[:len(whole)/2]), ErrCorrupt},
-		{"not there", filepath.Join(t.TempDir(), "none"), os.ErrNotExist},
-		{"a directory", t.TempDir(), ErrForeign},
-	} {
-		if _, err := Inspect(t.Context(), tt.path, nil); !errors.Is(err, tt.want) {
-			t.Errorf("%s: Inspect() = %v, want %v", tt.name, err, tt.want)
-		}
-		if _, err := Open(tt.path, Options{Existing: true}); !errors.Is(err, tt.want) {
-			t.Errorf("%s: Open() = %v, want %v", tt.name, err, tt.want)
-		}
-	}
-	if _, err := Inspect(t.Context(), at(whole), nil); err != nil {
-		t.Errorf("a whole file: %v", err)
 	}
 }
 

@@ -135,48 +135,6 @@ func TestOpenLocked(t *testing.T) {
 	mustOpen(t, path)
 }
 
-func TestOpenRefuses(t *testing.T) {
-	good := written(t)
-	zeroMeta := bytes.Clone(good)
-	clear(zeroMeta[:2*4096])
-	const pageHeader = 16
-	tornMeta := bytes.Clone(good)
-	tornMeta[pageHeader+20]++
-	tornMeta[4096+pageHeader+20]++
-	for _, test := range []struct {
-		name    string
-		content []byte
-		want    error
-	}{
-		{"text", []byte(strings.Repeat("not a database\n", 1000)), ErrForeign},
-		{"one byte", []byte("x"), ErrForeign},
-		{"zeroes", make([]byte, 64<<10), ErrForeign},
-		{"headers wiped", zeroMeta, ErrForeign},
-		{"both headers damaged", tornMeta, ErrCorrupt},
-		{"the list of free pages damaged", withoutFreePages(good), ErrCorrupt},
-		{"cut short", good[:5*4096], ErrCorrupt},
-		{"cut by a page", good[:len(good)-4096], ErrCorrupt},
-		{"cut by a byte", good[:len(good)-1], ErrCorrupt},
-		{"cut in the second page", good[:5000], ErrCorrupt},
-		{"cut in the first page", good[:1000], ErrCorrupt},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "data.db")
-			if err := os.WriteFile(path, test.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Open(path, Options{})
-			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, want %v with the path", err, test.want)
-			}
-			after, err := os.ReadFile(path)
-			if err != nil || !bytes.Equal(after, test.content) {
-				t.Errorf("the refused file was changed (%v)", err)
-			}
-		})
-	}
-}
-
 // withoutFreePages returns a copy of a file with its lists of free pages damaged.
 func withoutFreePages(content []byte) []byte {
 	damaged := bytes.Clone(content)
@@ -186,76 +144,6 @@ func withoutFreePages(content []byte) []byte {
 		}
 	}
 	return damaged
-}
-
-func TestOpenRefusesPlaces(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrForeign) {
-		t.Errorf("a directory: %v", err)
-	}
-	if _, err := Open(filepath.Join(dir, "missing", "data.db"), Options{}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing directory: %v", err)
-	}
-}
-
-// TestOpenRefusesContent changes the content behind the store's back.
-func TestOpenRefusesContent(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(tx *bbolt.Tx) error
-		want   error
-	}{
-		{"a newer format", func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
-		}, ErrNewerFormat},
-		{"a format of a development version", func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format-1))
-		}, ErrForeign},
-		{"no format", func(tx *bbolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Delete(formatKey) }, ErrForeign},
-		{"another program's", func(tx *bbolt.Tx) error {
-			_, err := tx.CreateBucket([]byte("x"))
-			return errors.Join(err, tx.DeleteBucket([]byte(metaBucket)))
-		}, ErrForeign},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "data.db")
-			behind(t, path, test.change)
-			if _, err := Open(path, Options{}); !errors.Is(err, test.want) {
-				t.Errorf("got %v, want %v", err, test.want)
-			}
-		})
-	}
-}
-
-// TestOpenLeavesForeign: Open changes neither the content nor the permissions of another program's
-// bbolt file, even if the file keeps no list of free pages, as etcd's files.
-func TestOpenLeavesForeign(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "member.db")
-	db, err := bbolt.Open(path, 0o640, &bbolt.Options{NoFreelistSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket([]byte("key"))
-		return err
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(path, Options{}); !errors.Is(err, ErrForeign) {
-		t.Errorf("Open() = %v, want ErrForeign", err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) || info.Mode().Perm() != 0o640 {
-		t.Errorf("the refused file was changed, or its mode is %o (%v)", info.Mode().Perm(), err)
-	}
 }
 
 // TestOpenWhileItIsReplaced: a restoration ends while a starting server waits for the lock. The
@@ -279,15 +167,6 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 	mustOpen(t, path+".kept") // not locked
 }
 
-// behind makes a data file and changes it with bbolt itself.
-func behind(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
-	t.Helper()
-	if err := mustOpen(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
-	change(t, path, fn)
-}
-
 // change changes a data file with bbolt itself.
 func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	t.Helper()
@@ -300,37 +179,6 @@ func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
-// TestOpenExisting: Existing neither creates a missing file nor initialises an empty one.
-func TestOpenExisting(t *testing.T) {
-	for name, prepare := range map[string]func(path string) error{
-		"none":        func(string) error { return nil },
-		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"blank":       blankFile,
-		"a data file": func(path string) error { return os.WriteFile(path, written(t), 0o600) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "data.db")
-			if err := prepare(path); err != nil {
-				t.Fatal(err)
-			}
-			before, _ := os.ReadFile(path)
-			s, err := Open(path, Options{Existing: true})
-			if name == "a data file" {
-				if err := errors.Join(err, s.Close()); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if !errors.Is(err, ErrForeign) && !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the error is %v", err)
-			}
-			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-				t.Error("the file was changed")
-			}
-		})
-	}
-}
-
 // blankFile makes a bbolt file without content.
 func blankFile(path string) error {
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -338,4 +186,119 @@ func blankFile(path string) error {
 		return err
 	}
 	return db.Close()
+}
+
+// content returns a function that makes a file, which other users may read.
+func content(b []byte) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		t.Helper()
+		check.OK(t, os.WriteFile(path, b, 0o640)) //nolint:gosec // that the mode stays is checked
+	}
+}
+
+// changed returns a function that makes a data file and changes it with bbolt itself.
+func changed(fn func(tx *bbolt.Tx) error) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		t.Helper()
+		check.OK(t, mustOpen(t, path).Close())
+		change(t, path, fn)
+	}
+}
+
+// etcd makes a bbolt file of another program, without a list of free pages.
+func etcd(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o640, &bbolt.Options{NoFreelistSync: true})
+	check.OK(t, err)
+	err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("key")); return err })
+	check.OK(t, errors.Join(err, db.Close()))
+}
+
+func openAndClose(path string, o Options) error {
+	s, err := Open(path, o)
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}
+
+// TestRefusedFiles: files and places that neither Open nor Inspect accepts, nor Hold if they are
+// not of this program. They stay unchanged. Open initialises a file without content, unless it must
+// exist.
+func TestRefusedFiles(t *testing.T) {
+	good := written(t)
+	zeroMeta, tornMeta := bytes.Clone(good), bytes.Clone(good)
+	clear(zeroMeta[:2*4096])
+	tornMeta[pageHeader+20]++
+	tornMeta[4096+pageHeader+20]++
+	putFormat := func(n uint64) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, n))
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		make  func(t *testing.T, path string)
+		want  error
+		isNew bool // Open makes it a data file
+	}{
+		{"text", content([]byte(strings.Repeat("not a database\n", 1000))), ErrForeign, false},
+		{"one byte", content([]byte("x")), ErrForeign, false},
+		{"zeroes", content(make([]byte, 64<<10)), ErrForeign, false},
+		{"headers wiped", content(zeroMeta), ErrForeign, false},
+		{"both headers damaged", content(tornMeta), ErrCorrupt, false},
+		{"the list of free pages damaged", content(withoutFreePages(good)), ErrCorrupt, false},
+		{"cut short", content(good[:5*4096]), ErrCorrupt, false},
+		{"cut by a page", content(good[:len(good)-4096]), ErrCorrupt, false},
+		{"cut by a byte", content(good[:len(good)-1]), ErrCorrupt, false},
+		{"cut in the second page", content(good[:5000]), ErrCorrupt, false},
+		{"cut in the first page", content(good[:1000]), ErrCorrupt, false},
+		{"a newer format", changed(putFormat(format + 1)), ErrNewerFormat, false},
+		{"a format of a development version", changed(putFormat(format - 1)), ErrForeign, false},
+		{"no format", changed(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Delete(formatKey) }), ErrForeign, false},
+		{"another program's", etcd, ErrForeign, false},
+		{"a directory", func(t *testing.T, path string) { t.Helper(); check.OK(t, os.Mkdir(path, 0o700)) }, ErrForeign, false},
+		{"nothing", func(*testing.T, string) {}, os.ErrNotExist, true},
+		{"an empty file", content(nil), ErrForeign, true},
+		{"without content", func(t *testing.T, path string) { t.Helper(); check.OK(t, blankFile(path)) }, ErrForeign, true},
+	} {
+		for name, call := range map[string]func(path string) error{
+			"Inspect": func(path string) error { _, err := Inspect(t.Context(), path, nil); return err },
+			"Hold": func(path string) error {
+				h, err := Hold(path)
+				if err == nil {
+					err = h.Release()
+				}
+				return err
+			},
+			"Open":                     func(path string) error { return openAndClose(path, Options{}) },
+			"Open of an existing file": func(path string) error { return openAndClose(path, Options{Existing: true}) },
+		} {
+			t.Run(test.name+", "+name, func(t *testing.T) {
+				path, want := filepath.Join(t.TempDir(), "data.db"), test.want
+				test.make(t, path)
+				before, _ := os.ReadFile(path)
+				info, _ := os.Stat(path)
+				if test.isNew && (name == "Open" || name == "Hold") || name == "Hold" && !errors.Is(want, ErrForeign) {
+					want = nil
+				}
+				err := call(path)
+				if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), path) {
+					t.Errorf("got %v, want %v with the path", err, want)
+				}
+				after, _ := os.ReadFile(path)
+				if now, _ := os.Stat(path); want != nil && info != nil && (!bytes.Equal(after, before) || now.Mode() != info.Mode()) {
+					t.Errorf("the refused file was changed, or its mode is %o", now.Mode())
+				}
+			})
+		}
+	}
+	link := filepath.Join(t.TempDir(), "data.db")
+	check.OK(t, os.Symlink(link+".none", link))
+	if _, err := Hold(link); !errors.Is(err, ErrForeign) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "missing", "data.db"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
+	}
 }
