@@ -98,8 +98,10 @@ func TestHeartbeat(t *testing.T) {
 	odd := []byte(`{"a.b":1,"$x":[]}`)
 	var alive []syncer.Instance
 	for _, self := range []syncer.Instance{
-		{ID: "a", Time: now, Nonce: "n1", Report: []byte(`{"n":1}`)}, {ID: "a", Time: now.Add(time.Second), Nonce: "n2", Report: []byte(`{"n":2}`)},
-		{ID: "b", Nonce: "n", Report: odd}, {ID: "c", Beaten: now.Add(time.Hour)},
+		{ID: "a", Time: now, Nonce: "n1", Report: []byte(`{"n":1}`)},
+		{ID: "a", Time: now.Add(time.Second), Nonce: "n2", Report: []byte(`{"n":2}`)},
+		{ID: "b", Nonce: "n", Report: odd},
+		{ID: "c", Beaten: now.Add(time.Hour)},
 	} {
 		var err error
 		alive, _, err = s.Beat(t.Context(), self, time.Hour)
