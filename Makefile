@@ -54,7 +54,7 @@ lint: $(BIN)/golangci-lint ## Check formatting, style and import directions
 fmt: $(BIN)/golangci-lint ## Format the code
 	$(BIN)/golangci-lint fmt
 
-CLUSTER_FIGURES = Numbers|FarBelow|FewCommands|ManyKeys|StoreAway|Outage|SteppedWallClock|LyingStore|Newcomer|OneWrongTime|WritesFail|OneStatement
+CLUSTER_FIGURES = Numbers|FarBelow|FewCommands|ManyKeys|StoreAway|Outage|WrongClocks|Newcomer|WritesFail|OneStatement
 bench-cluster: ## Print how exactly many instances keep one limit (simulated time)
 	@set -o pipefail; go test ./internal/syncer -run '$(CLUSTER_FIGURES)' -numbers -v \
 	  | grep -v -e '^=== ' -e '^ *--- '

@@ -77,74 +77,78 @@ func (tr *trial) check(what string, limits int64) {
 	}
 }
 
-// TestSteppedWallClock: the wall clock of one of three instances is set. It admits nothing extra,
-// and no count of the others is lost.
-func TestSteppedWallClock(t *testing.T) {
-	for _, step := range sample(2, clockSteps) {
-		t.Run(step.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tr := newTrial(t, 3, 60, 20)
-				tr.run(150 * time.Second)
-				tr.cluster[1].wall.step(step)
-				tr.run(5 * time.Minute)
-				if st := tr.cluster[1].syncer.Stats().Clock; st.Alone != clock.Wall || (st.Wall-step).Abs() > time.Second {
-					t.Errorf("the clocks compare as %+v", st)
-				}
-				tr.cluster[1].wall.step(-step)
-				tr.run(2 * time.Minute)
-				tr.check(fmt.Sprintf("wall clock of one stepped by %v", step), 1)
-			})
-		})
+// wrongClock is a fault of some clocks.
+type wrongClock struct {
+	name       string
+	limits     int64        // the most that may be admitted in a minute
+	alone      clock.Source // the clock that stands alone meanwhile, at the second instance
+	begin, end func(tr *trial, wrong time.Duration)
+}
+
+// join starts another instance. Its wall clock is wrong by skew, and it reads the store's clock
+// wrong by lie.
+func (tr *trial) join(skew, lie time.Duration) *member {
+	tr.t.Helper()
+	p := newPort(tr.net, 7)
+	tr.net.lie(&member{port: p}, lie)
+	m := startMember(tr.t, p, 7, skew, nil)
+	tr.cluster = append(tr.cluster, m)
+	return m
+}
+
+// right checks that an instance has taken the time of the others.
+func (tr *trial) right(m *member) {
+	if ahead := time.Until(m.now()); ahead.Abs() > 100*time.Millisecond {
+		tr.t.Errorf("it begins %v ahead", ahead)
 	}
 }
 
-// TestLyingStore: the clock of the store jumps, for one instance or for all.
-func TestLyingStore(t *testing.T) {
-	for _, ahead := range sample(2, clockSteps) {
-		for _, all := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%v, all=%t", ahead, all), func(t *testing.T) {
+func wrongClocks() []wrongClock {
+	truth := func(tr *trial, _ time.Duration) { tr.net.lie(nil, 0) }
+	stays := func(*trial, time.Duration) {}
+	return []wrongClock{
+		{
+			"the wall clock of one is set", 1, clock.Wall,
+			func(tr *trial, wrong time.Duration) { tr.cluster[1].wall.step(wrong) },
+			func(tr *trial, wrong time.Duration) { tr.cluster[1].wall.step(-wrong) },
+		},
+		{"the store's clock jumps for one", 1, clock.Store, func(tr *trial, wrong time.Duration) { tr.net.lie(tr.cluster[1], wrong) }, truth},
+		{"the store's clock jumps for all", 1, clock.Store, func(tr *trial, wrong time.Duration) { tr.net.lie(nil, wrong) }, truth},
+		{"a newcomer with a wrong wall clock", 1, clock.NoClock, func(tr *trial, wrong time.Duration) { tr.right(tr.join(wrong, 0)) }, stays},
+		{"a newcomer with a wrong store's clock", 1, clock.NoClock, func(tr *trial, wrong time.Duration) { tr.right(tr.join(0, wrong)) }, stays},
+		{"a newcomer whose clocks agree on a wrong time", 2, clock.NoClock, func(tr *trial, wrong time.Duration) { tr.join(wrong, wrong) }, stays},
+		{"both clocks of one change alike", 2, clock.NoClock, func(tr *trial, wrong time.Duration) {
+			m := tr.join(0, 0)
+			tr.run(time.Minute)
+			tr.net.lie(m, wrong)
+			m.wall.step(wrong)
+		}, stays},
+	}
+}
+
+// TestWrongClocks: one wrong clock admits nothing extra, and a newcomer asks the others. The time of
+// an instance is only wrong if its two clocks agree on a wrong time: it then admits at most one extra
+// limit in a window. No counts are lost.
+func TestWrongClocks(t *testing.T) {
+	steps := []time.Duration{time.Hour, -5 * time.Minute, -70 * time.Second}
+	if *numbers {
+		steps = clockSteps
+	}
+	for _, fault := range wrongClocks() {
+		for _, wrong := range sample(2, steps) {
+			t.Run(fmt.Sprintf("%s %v", fault.name, wrong), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tr := newTrial(t, 3, 60, 20)
 					tr.run(150 * time.Second)
-					one := tr.cluster[1]
-					if all {
-						one = nil
-					}
-					tr.net.lie(one, ahead)
+					fault.begin(tr, wrong)
 					tr.run(5 * time.Minute)
-					if st := tr.cluster[1].syncer.Stats().Clock; st.Alone != clock.Store || (st.Store-ahead).Abs() > time.Second {
+					st := tr.cluster[1].syncer.Stats().Clock
+					if off := map[clock.Source]time.Duration{clock.Wall: st.Wall - wrong, clock.Store: st.Store - wrong}[fault.alone]; st.Alone != fault.alone || off.Abs() > time.Second {
 						t.Errorf("the clocks compare as %+v", st)
 					}
-					tr.net.lie(nil, 0)
+					fault.end(tr, wrong)
 					tr.run(2 * time.Minute)
-					tr.check(fmt.Sprintf("store's clock jumps by %v, for all: %t", ahead, all), 1)
-				})
-			})
-		}
-	}
-}
-
-// TestNewcomerAsksTheOthers: an instance starts with a wrong wall clock, or reads a wrong time from
-// the store. It uses the time of the other instances.
-func TestNewcomerAsksTheOthers(t *testing.T) {
-	for _, wrong := range sample(2, clockSteps) {
-		for _, liar := range []clock.Source{clock.Wall, clock.Store} {
-			t.Run(fmt.Sprintf("%s %v", liar, wrong), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tr := newTrial(t, 3, 60, 20)
-					tr.run(150 * time.Second)
-					p, skew := newPort(tr.net, 7), wrong
-					if liar == clock.Store {
-						skew = 0
-						tr.net.lie(&member{port: p}, wrong)
-					}
-					m := startMember(t, p, 7, skew, nil)
-					if ahead := time.Until(m.now()); ahead.Abs() > 100*time.Millisecond {
-						t.Errorf("it begins %v ahead", ahead)
-					}
-					tr.cluster = append(tr.cluster, m)
-					tr.run(5 * time.Minute)
-					tr.check(fmt.Sprintf("newcomer, %s wrong by %v", liar, wrong), 1)
+					tr.check(fmt.Sprintf("%s by %v", fault.name, wrong), fault.limits)
 				})
 			})
 		}
@@ -167,34 +171,6 @@ func TestSlowNewcomerAsksTheOthers(t *testing.T) {
 			t.Errorf("the clocks compare as %+v", st)
 		}
 	})
-}
-
-// TestOneWrongTime: the time of an instance is wrong because its wall clock and its reading of the
-// store's clock agree on a wrong time. It admits at most one extra limit in a window, and removes
-// no counts of the others.
-func TestOneWrongTime(t *testing.T) {
-	for _, wrong := range sample(2, clockSteps) {
-		for _, atStart := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%v, from the start: %t", wrong, atStart), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tr := newTrial(t, 3, 60, 20)
-					tr.run(150 * time.Second)
-					p := newPort(tr.net, 7)
-					if atStart {
-						tr.net.lie(&member{port: p}, wrong)
-						tr.cluster = append(tr.cluster, startMember(t, p, 7, wrong, nil))
-					} else {
-						tr.cluster = append(tr.cluster, startMember(t, p, 7, 0, nil))
-						tr.run(time.Minute)
-						tr.net.lie(&member{port: p}, wrong)
-						tr.cluster[3].wall.step(wrong)
-					}
-					tr.run(7 * time.Minute)
-					tr.check(fmt.Sprintf("time of one of four wrong by %v, from the start: %t", wrong, atStart), 2)
-				})
-			})
-		}
-	}
 }
 
 // TestClock: process time starts at the store's time and follows it.
