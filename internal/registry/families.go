@@ -2,9 +2,9 @@ package registry
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"oauth-server/internal/clientcfg"
 )
@@ -20,19 +20,29 @@ const revokedAtOnce = 64
 func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
 	var revoked atomic.Int64
 	_, err := r.families(ctx, typed, func(some []Family) error {
-		return atOnce(revokedAtOnce, some, func(f *Family) error {
+		calls, ended := errgroup.WithContext(ctx)
+		calls.SetLimit(revokedAtOnce)
+		for i := range some {
+			f := &some[i]
 			if id != "" && f.ID != id {
-				return nil
+				continue
 			}
-			done, err := r.revokeFamily(ctx, f)
-			if done {
-				revoked.Add(1)
-			}
-			if done && id != "" {
-				return errEnough
-			}
-			return err
-		})
+			calls.Go(func() error {
+				if ended.Err() != nil { // another one has failed
+					return nil
+				}
+				done, err := r.revokeFamily(ctx, f)
+				if done {
+					revoked.Add(1)
+				}
+				return err
+			})
+		}
+		err := calls.Wait()
+		if err == nil && id != "" && revoked.Load() > 0 {
+			err = errEnough
+		}
+		return err
 	})
 	n := int(revoked.Load())
 	if err == nil && id != "" && n == 0 {
@@ -50,28 +60,4 @@ func (r *Registry) revokeFamily(ctx context.Context, f *Family) (done bool, err 
 	name, until := f.record.Revocation(r.o.Now())
 	err = r.record(ctx, ch, func() error { return r.grants.Revoke(ctx, name, until) })
 	return err == nil, err
-}
-
-// atOnce calls do for all items, with at most most concurrent calls, until one fails. It returns
-// after all calls have ended.
-func atOnce[T any](most int, items []T, do func(item *T) error) error {
-	var next atomic.Int64
-	var failed atomic.Bool
-	var calls sync.WaitGroup
-	errs := make([]error, min(most, len(items)))
-	for i := range errs {
-		calls.Go(func() {
-			for errs[i] == nil && !failed.Load() {
-				item := int(next.Add(1)) - 1
-				if item >= len(items) {
-					return
-				}
-				if errs[i] = do(&items[item]); errs[i] != nil {
-					failed.Store(true)
-				}
-			}
-		})
-	}
-	calls.Wait()
-	return errors.Join(errs...)
 }
