@@ -11,9 +11,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -28,7 +28,7 @@ type key struct {
 	signer crypto.Signer
 	public crypto.PublicKey
 	header string // encoded header of all its tokens
-	jwk    jwk
+	jwk    jose.JSONWebKey
 }
 
 // generate makes a new random key.
@@ -46,7 +46,7 @@ func generate(alg Algorithm, generation int64, created, activeFrom time.Time) (*
 		return nil, err
 	}
 	return parse(Record{
-		ID: public.ID, Algorithm: alg, Generation: generation, PrivateKey: der,
+		ID: public.KeyID, Algorithm: alg, Generation: generation, PrivateKey: der,
 		CreatedAt: created, ActiveFrom: activeFrom,
 	})
 }
@@ -78,8 +78,8 @@ func parse(r Record) (*key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: key %q: %w", r.ID, err)
 	}
-	if public.ID != r.ID {
-		return nil, fmt.Errorf("keys: key %q: its thumbprint is %q", r.ID, public.ID)
+	if public.KeyID != r.ID {
+		return nil, fmt.Errorf("keys: key %q: its thumbprint is %q", r.ID, public.KeyID)
 	}
 	header, err := json.Marshal(map[string]string{"alg": string(r.Algorithm), "kid": r.ID, "typ": tokenType})
 	if err != nil {
@@ -91,64 +91,28 @@ func parse(r Record) (*key, error) {
 	}, nil
 }
 
-// jwk is a public key as published (RFC 7517 4, RFC 7518 6, RFC 8037 2).
-type jwk struct {
-	KeyType   string    `json:"kty"`
-	Use       string    `json:"use"`
-	Algorithm Algorithm `json:"alg"`
-	ID        string    `json:"kid"`
-	Curve     string    `json:"crv,omitempty"`
-	X         string    `json:"x,omitempty"`
-	Y         string    `json:"y,omitempty"`
-	N         string    `json:"n,omitempty"`
-	E         string    `json:"e,omitempty"`
-}
-
-// newJWK encodes a public key for the algorithm.
-func newJWK(alg Algorithm, public crypto.PublicKey) (jwk, error) {
-	j := jwk{Use: "sig", Algorithm: alg}
+// newJWK returns the public key as published (RFC 7517 4, RFC 7518 6, RFC 8037 2). Its ID is its
+// thumbprint (RFC 7638). The key must fit the algorithm.
+func newJWK(alg Algorithm, public crypto.PublicKey) (jose.JSONWebKey, error) {
+	fits := false
 	switch p := public.(type) {
 	case *ecdsa.PublicKey:
-		if alg != ES256 || p.Curve != elliptic.P256() {
-			return jwk{}, fmt.Errorf("keys: an elliptic curve key of %s does not fit %s", p.Params().Name, alg)
-		}
-		point, err := p.Bytes()
-		if err != nil {
-			return jwk{}, fmt.Errorf("keys: encode point: %w", err)
-		}
-		j.KeyType, j.Curve, j.X, j.Y = "EC", "P-256", b64(point[1:33]), b64(point[33:])
+		fits = alg == ES256 && p.Curve == elliptic.P256()
 	case ed25519.PublicKey:
-		if alg != EdDSA {
-			return jwk{}, fmt.Errorf("keys: an Ed25519 key does not fit %s", alg)
-		}
-		j.KeyType, j.Curve, j.X = "OKP", "Ed25519", b64(p)
+		fits = alg == EdDSA
 	case *rsa.PublicKey:
-		if alg != RS256 || p.N.BitLen() < rsaBits {
-			return jwk{}, fmt.Errorf("keys: an RSA key of %d bits does not fit %s", p.N.BitLen(), alg)
-		}
-		j.KeyType, j.N, j.E = "RSA", b64(p.N.Bytes()), b64(big.NewInt(int64(p.E)).Bytes())
-	default:
-		return jwk{}, fmt.Errorf("keys: unknown kind of key %T", public)
+		fits = alg == RS256 && p.N.BitLen() >= rsaBits
 	}
-	j.ID = j.thumbprint()
+	if !fits {
+		return jose.JSONWebKey{}, fmt.Errorf("keys: a key of type %T, or its size, does not fit %s", public, alg)
+	}
+	j := jose.JSONWebKey{Key: public, Algorithm: string(alg), Use: "sig"}
+	thumbprint, err := j.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return j, fmt.Errorf("keys: thumbprint: %w", err)
+	}
+	j.KeyID = b64(thumbprint)
 	return j, nil
-}
-
-// thumbprint returns the hash of the required members in lexicographic order, without white space
-// (RFC 7638 3). The values need no escaping.
-func (j jwk) thumbprint() string {
-	var members string
-	switch j.KeyType {
-	case "EC":
-		members = fmt.Sprintf(`{"crv":%q,"kty":%q,"x":%q,"y":%q}`, j.Curve, j.KeyType, j.X, j.Y)
-	case "OKP":
-		members = fmt.Sprintf(`{"crv":%q,"kty":%q,"x":%q}`, j.Curve, j.KeyType, j.X)
-	case "RSA":
-		members = fmt.Sprintf(`{"e":%q,"kty":%q,"n":%q}`, j.E, j.KeyType, j.N)
-	}
-	h := crypto.SHA256.New()
-	_, _ = h.Write([]byte(members)) // a hash never fails to write
-	return b64(h.Sum(nil))
 }
 
 func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

@@ -28,15 +28,13 @@ func TestThumbprint(t *testing.T) {
 		n := "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
 		j, err := newJWK(RS256, &rsa.PublicKey{N: new(big.Int).SetBytes(decode(t, n)), E: 65537})
 		check.OK(t, err)
-		want := jwk{KeyType: "RSA", Use: "sig", Algorithm: RS256, N: n, E: "AQAB", ID: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"}
-		check.Equal(t, "newJWK()", j, want)
+		check.Equal(t, "thumbprint", j.KeyID, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs")
 	})
 	t.Run("RFC 8037 A.3", func(t *testing.T) {
 		x := "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 		j, err := newJWK(EdDSA, ed25519.PublicKey(decode(t, x)))
 		check.OK(t, err)
-		want := jwk{KeyType: "OKP", Use: "sig", Algorithm: EdDSA, Curve: "Ed25519", X: x, ID: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"}
-		check.Equal(t, "newJWK()", j, want)
+		check.Equal(t, "thumbprint", j.KeyID, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k")
 	})
 }
 

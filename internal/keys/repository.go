@@ -144,20 +144,10 @@ func (s *Repository) append(ctx context.Context, write func() (store.Write, erro
 	return err
 }
 
-// keyDoc is the stored value of a key.
-type keyDoc struct {
-	ID         string    `json:"kid"`
-	Algorithm  Algorithm `json:"alg"`
-	Generation int64     `json:"generation"`
-	PrivateKey []byte    `json:"privateKey"`
-	CreatedAt  time.Time `json:"createdAt"`
-	ActiveFrom time.Time `json:"activeFrom"`
-}
-
 func keyOf(k *Record) string { return fmt.Sprintf("%s/%d", k.Algorithm, k.Generation) }
 
 func encodeKey(k *Record) (store.Record, error) {
-	doc := keyDoc(*k)
+	doc := *k
 	doc.CreatedAt, doc.ActiveFrom = k.CreatedAt.UTC(), k.ActiveFrom.UTC()
 	value, err := json.Marshal(doc) //nolint:gosec // the store is where private keys are kept
 	return store.Record{Key: keyOf(k), Value: value}, err
@@ -165,9 +155,8 @@ func encodeKey(k *Record) (store.Record, error) {
 
 // DecodeKey returns the key in a record of [KeysTable]. It checks only the form of encrypted keys.
 func DecodeKey(r *store.Record) (Record, error) {
-	var doc keyDoc
-	err := store.Unmarshal(r, &doc)
-	k := Record(doc)
+	var k Record
+	err := store.Unmarshal(r, &k)
 	switch {
 	case err != nil:
 	case k.ID == "" || k.ActiveFrom.IsZero() || keyOf(&k) != r.Key:

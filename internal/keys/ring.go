@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // Options configure [Open]. Issuer is required. Any other zero value means the default noted beside
@@ -133,9 +135,7 @@ func (r *Ring) JWKS() []byte { return r.current.Load().jwks }
 // newSnapshot indexes the keys. It returns an error if no key has the algorithm alg.
 func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
 	s := &snapshot{byID: make(map[string]*key, len(all))}
-	set := struct {
-		Keys []jwk `json:"keys"`
-	}{}
+	var set jose.JSONWebKeySet
 	for _, k := range all {
 		s.byID[k.record.ID] = k
 		set.Keys = append(set.Keys, k.jwk)
@@ -147,7 +147,7 @@ func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
 		return nil, fmt.Errorf("keys: no key for %s", alg)
 	}
 	slices.SortFunc(s.own, func(a, b *key) int { return cmp.Compare(b.record.Generation, a.record.Generation) })
-	slices.SortFunc(set.Keys, func(a, b jwk) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(set.Keys, func(a, b jose.JSONWebKey) int { return cmp.Compare(a.KeyID, b.KeyID) })
 	var err error
 	if s.jwks, err = json.Marshal(set); err != nil {
 		return nil, fmt.Errorf("keys: encode key set: %w", err)

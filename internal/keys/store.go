@@ -15,14 +15,14 @@ var ErrConflict = errors.New("keys: the key was changed or deleted meanwhile")
 
 // Record is a signing key as stored.
 type Record struct {
-	ID         string    // RFC 7638 thumbprint of the public key
-	Algorithm  Algorithm // RFC 7518 name
-	Generation int64     // 1, 2, 3… per algorithm
-	PrivateKey []byte    // PKCS #8, plain or encrypted by [Secrets]
-	CreatedAt  time.Time
+	ID         string    `json:"kid"`        // RFC 7638 thumbprint of the public key
+	Algorithm  Algorithm `json:"alg"`        // RFC 7518 name
+	Generation int64     `json:"generation"` // 1, 2, 3… per algorithm
+	PrivateKey []byte    `json:"privateKey"` // PKCS #8, plain or encrypted by [Secrets]
+	CreatedAt  time.Time `json:"createdAt"`
 	// ActiveFrom is when the key starts signing. It is later than CreatedAt, to give verifiers time
 	// to fetch the key.
-	ActiveFrom time.Time
+	ActiveFrom time.Time `json:"activeFrom"`
 }
 
 // Store stores the signing keys. Implementations MUST be safe for concurrent use, and writes MUST
