@@ -102,60 +102,171 @@ func (s *slow) flood(n int, name func(i int) string, source func(i int) string) 
 	}
 }
 
+// whileBusy sends attempts while the only turn is taken, waits until all have ended, and checks that
+// no state is left.
+func whileBusy(t *testing.T, opts PasswordOptions, send func(s *slow)) (s *slow) {
+	t.Helper()
+	opts.Concurrency = 1
+	synctest.Test(t, func(t *testing.T) {
+		s = newSlow(t, opts)
+		giveBack := takeTurn(t, s.Passwords)
+		send(s)
+		giveBack()
+		s.group.Wait()
+		wantIdle(t, s.Passwords)
+	})
+	return s
+}
+
+// wantSoon checks that the attempt with the password was hashed after at most before others.
+func (s *slow) wantSoon(t *testing.T, password string, before int) {
+	t.Helper()
+	if n := slices.Index(s.hashed, password); n < 0 || n > before {
+		t.Errorf("%d were hashed before %s, want at most %d; it failed with %v", n, password, before, s.failed[password])
+	}
+}
+
 func always(text string) func(int) string { return func(int) string { return text } }
 
 func numbered(text string) func(int) string {
 	return func(i int) string { return fmt.Sprint(text, i) }
 }
 
-// TestNoFloodStandsBeforeOthers: however large a flood is, only few of its attempts are hashed
-// before the first attempt of another user.
-func TestNoFloodStandsBeforeOthers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		flood        int
-		name, source func(int) string
-		before       int // maximum number of the flood's attempts
-	}{
-		"one user, one address":             {150, always("alice"), always("X"), perName},
-		"one user, one address, many":       {1050, always("alice"), always("X"), perName},
-		"one user, many addresses":          {150, always("alice"), numbered("X"), perName},
-		"any users, one address":            {150, numbered("user "), always("X"), perSource},
-		"one user, the address of bob":      {1050, always("alice"), always("Y"), perName},
-		"the name of bob, from elsewhere":   {1050, always("bob"), always("X"), perName + 1},
-		"any users, from that of bob (NAT)": {300, func(i int) string { return fmt.Sprint("user ", i%100) }, always("Y"), 100},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newSlow(t, PasswordOptions{Concurrency: 1})
-				giveBack := takeTurn(t, s.Passwords)
-				s.flood(tc.flood, tc.name, tc.source)
-				s.attempt("bob", "Y", "bob's")
-				giveBack()
-				s.group.Wait()
-				if n := slices.Index(s.hashed, "bob's"); n < 0 || n > tc.before {
-					t.Errorf("%d of the flood were hashed before bob's, want at most %d; bob's: %v", n, tc.before, s.failed["bob's"])
-				}
-				wantIdle(t, s.Passwords)
-			})
-		})
+// in48 returns an attempt with its own name from a source in a /56 of a /48.
+func in48(name string, wide, narrow, source int) Attempt {
+	site, customer := fmt.Sprintf("site %d", wide), fmt.Sprintf("customer %d.%d", wide, narrow)
+	return Attempt{
+		Name: name, Password: name, Networks: []string{site, customer},
+		Source: fmt.Sprintf("source %d.%d.%d", wide, narrow, source),
 	}
 }
 
-// TestHeldBackAreServedByTurns: among several users of one address, the user with the most attempts
-// gets no more turns than the others.
-func TestHeldBackAreServedByTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, PasswordOptions{Concurrency: 1})
-		giveBack := takeTurn(t, s.Passwords)
+// flooding is a flood, and an attempt after it.
+type flooding struct {
+	name    string
+	room    int // 0: the default
+	flood   int
+	attempt func(i int) Attempt
+	last    Attempt
+	before  int // maximum number of attempts that are hashed before the last
+	// filled: it is known that a hash takes 140 ms, so the flood fills more than three seconds
+	filled bool
+}
+
+func (f *flooding) run(t *testing.T) {
+	f.last.Password = "last"
+	s := whileBusy(t, PasswordOptions{Queue: f.room}, func(s *slow) {
+		if f.filled {
+			s.takes = 140 * time.Millisecond
+			s.queue.average = s.takes
+		}
+		for i := range f.flood {
+			a := f.attempt(i)
+			a.Password = fmt.Sprint("flood ", i)
+			s.start(a)
+		}
+		s.start(f.last)
+	})
+	s.wantSoon(t, "last", f.before)
+}
+
+// TestNoFloodStandsBeforeOthers: however large a flood is, only few of its attempts are hashed
+// before the first attempt of another user, and none refuses it.
+func TestNoFloodStandsBeforeOthers(t *testing.T) {
+	of := func(name, source func(int) string) func(int) Attempt {
+		return func(i int) Attempt { return Attempt{Name: name(i), Source: source(i)} }
+	}
+	known := func(name func(int) string) func(int) Attempt {
+		return func(i int) Attempt { return Attempt{Name: name(i), Source: "X", Known: true} }
+	}
+	bob, knownBob := Attempt{Name: "bob", Source: "Y"}, Attempt{Name: "bob", Source: "Y", Known: true}
+	then := func(n int, first, second func(int) Attempt) func(int) Attempt {
+		return func(i int) Attempt {
+			if i < n {
+				return first(i)
+			}
+			return second(i)
+		}
+	}
+	all := []flooding{
+		{name: "one user, one address", flood: 150, attempt: of(always("alice"), always("X")), last: bob, before: perName},
+		{name: "one user, one address, many", flood: 1050, attempt: of(always("alice"), always("X")), last: bob, before: perName},
+		{name: "one user, many addresses", flood: 150, attempt: of(always("alice"), numbered("X")), last: bob, before: perName},
+		{name: "any users, one address", flood: 150, attempt: of(numbered("user "), always("X")), last: bob, before: perSource},
+		{name: "one user, the address of bob", flood: 1050, attempt: of(always("alice"), always("Y")), last: bob, before: perName},
+		{name: "the name of bob, from elsewhere", flood: 1050, attempt: of(always("bob"), always("X")), last: bob, before: perName + 1},
+		{
+			name: "any users, from that of bob (NAT)", flood: 300, last: bob, before: 100,
+			attempt: of(func(i int) string { return fmt.Sprint("user ", i%100) }, always("Y")),
+		},
+		{name: "a known user", flood: 100, attempt: known(always("alice")), last: knownBob, before: perName},
+		{name: "known users", flood: 100, attempt: known(numbered("user ")), last: knownBob, before: perSource},
+		{
+			name: "known users fill three seconds", flood: 400, last: bob, before: 4, filled: true,
+			attempt: func(i int) Attempt {
+				return Attempt{Name: fmt.Sprint("user ", i), Source: fmt.Sprint("address ", i), Known: true}
+			},
+		},
+		// They fill the room for attempts held back, and bob waits for two attempts with his name.
+		{
+			name: "little room, one user", room: 10, flood: 33, last: bob, before: 33,
+			attempt: then(30, of(always("alice"), always("X")), of(always("bob"), always("Z"))),
+		},
+		{
+			name: "little room, any users", room: 10, flood: 32, last: bob, before: 7,
+			attempt: then(30, of(numbered("user "), always("X")), of(always("bob"), always("Z"))),
+		},
+		// Within the /48 of a flood too, a smaller network that sends less goes first.
+		{name: "another /56", flood: 400, attempt: in56, last: in48("bob", 1, 2, 1), before: 4, filled: true},
+		{name: "another /64", flood: 400, attempt: in56, last: in48("bob", 1, 1, 1000), before: 4, filled: true},
+	}
+	for name, wide := range map[string]struct {
+		before  int // for an unknown attempt from elsewhere: one of each network
+		attempt func(i int) Attempt
+	}{
+		"20 addresses":              {20, func(i int) Attempt { return Attempt{Source: fmt.Sprint("address ", i%20)} }},
+		"20 addresses, 8 at a time": {20, func(i int) Attempt { return Attempt{Source: fmt.Sprint("address ", i/8%20)} }},
+		"a /56":                     {1, func(i int) Attempt { return in48("", 1, 1, i%256) }},
+		"a /48":                     {1, func(i int) Attempt { return in48("", 1, i%256, i%1000) }},
+		"one address":               {4, func(int) Attempt { return Attempt{Source: "address"} }},
+	} {
+		strangers := func(i int) Attempt {
+			a := wide.attempt(i)
+			a.Name = fmt.Sprint("stranger ", i)
+			return a
+		}
+		one := strangers(0)
+		one.Known = true
+		all = append(all,
+			flooding{name: name, flood: 400, attempt: strangers, last: bob, before: wide.before, filled: true},
+			flooding{name: name + ", and a known user", flood: 400, attempt: strangers, last: knownBob, before: 1, filled: true},
+			flooding{name: name + ", and a known user as one of them", flood: 400, attempt: strangers, last: one, before: 1, filled: true})
+	}
+	for _, f := range all {
+		t.Run(f.name, f.run)
+	}
+}
+
+// in56 returns attempts from four sources of one /56.
+func in56(i int) Attempt { return in48(fmt.Sprint("stranger ", i), 1, 1, i%4) }
+
+// TestTurnsAreShared: among several users of one address, the user with the most attempts gets no
+// more turns than the others. Known attempts get three of four turns, however many of each class
+// there are.
+func TestTurnsAreShared(t *testing.T) {
+	s := whileBusy(t, PasswordOptions{}, func(s *slow) {
 		for _, name := range []string{"a", "a", "a", "a", "b", "b", "b", "c", "c"} {
 			s.attempt(name, "X", name)
 		}
-		giveBack()
-		s.group.Wait()
-		if got := strings.Join(s.hashed, ""); got != "aabbacabc" { // four in the queue, then by turns
-			t.Errorf("hashed in the order %s", got)
+	})
+	check.Equal(t, "users", strings.Join(s.hashed, ""), "aabbacabc") // four in the queue, then by turns
+	s = whileBusy(t, PasswordOptions{}, func(s *slow) {
+		for i := range 12 {
+			s.start(Attempt{Name: fmt.Sprint("a", i), Source: fmt.Sprint("a", i), Password: "u"})
+			s.start(Attempt{Name: fmt.Sprint("b", i), Source: fmt.Sprint("b", i), Password: "K", Known: true})
 		}
 	})
+	check.Equal(t, "classes", strings.Join(s.hashed, ""), "KKKuKKKuKKKuKKK"+"uuuuuuuuu")
 }
 
 // TestLongWaitsAreRefused: an attempt that would be queued for more than three seconds is refused
@@ -222,68 +333,39 @@ func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
 // TestNothingIsHashedForThoseWhoHaveGone: no password is hashed after its caller has disconnected,
 // neither while it waits nor when its turn comes.
 func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, PasswordOptions{Concurrency: 1})
-		giveBack := takeTurn(t, s.Passwords)
-		ctx, cancel := context.WithCancel(t.Context())
+	s := whileBusy(t, PasswordOptions{}, func(s *slow) {
+		ctx, cancel := context.WithCancel(s.t.Context())
 		for range 50 {
 			s.group.Go(func() {
-				check.ErrorIs(t, s.RejectAttempt(ctx, Attempt{Name: "alice", Source: "X", Password: "gone"}), context.Canceled)
+				check.ErrorIs(s.t, s.RejectAttempt(ctx, Attempt{Name: "alice", Source: "X", Password: "gone"}), context.Canceled)
 			})
 		}
 		synctest.Wait()
 		cancel()
-		giveBack() // at the same time, so some attempts get their turn after their caller has disconnected
-		s.attempt("bob", "Y", "bob's")
-		s.group.Wait()
-		check.Equal(t, "hashed", s.hashed, []string{"bob's"})
-		wantIdle(t, s.Passwords)
+		// At the same time as the turn is given back, so some get it after their caller has disconnected.
+		s.group.Go(func() { _ = s.RejectAttempt(s.t.Context(), Attempt{Name: "bob", Source: "Y", Password: "bob's"}) })
 	})
-}
-
-// TestRoomIsForThoseWhoGoFirst: a flood that fills the room for attempts held back does not keep
-// others out.
-func TestRoomIsForThoseWhoGoFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 10})
-		giveBack := takeTurn(t, s.Passwords)
-		s.flood(30, always("alice"), always("X"))
-		wantBusy(t, s.failed["flood 12"], longest) // two are in the queue
-		s.flood(3, always("bob"), always("Z"))
-		s.attempt("bob", "Y", "bob's") // has to wait for two attempts with that name
-		giveBack()
-		s.group.Wait()
-		if !slices.Contains(s.hashed, "bob's") {
-			t.Errorf("refused: %v", s.failed["bob's"])
-		}
-		wantIdle(t, s.Passwords)
-	})
+	check.Equal(t, "hashed", s.hashed, []string{"bob's"})
 }
 
 // TestUnknownNamesWaitLikeOthers: queueing does not depend on whether the user exists.
 func TestUnknownNamesWaitLikeOthers(t *testing.T) {
-	order := func(exists bool) (order []string) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSlow(t, PasswordOptions{Concurrency: 1})
-			giveBack := takeTurn(t, s.Passwords)
+	order := func(exists bool) []string {
+		return whileBusy(t, PasswordOptions{}, func(s *slow) {
 			for i := range 5 {
 				a := Attempt{Name: "alice", Source: "X", Password: fmt.Sprint("alice ", i)}
 				s.group.Go(func() {
 					if exists {
-						_, err := s.VerifyAttempt(t.Context(), goodHash, a)
-						check.ErrorIs(t, err, nil)
+						_, err := s.VerifyAttempt(s.t.Context(), goodHash, a)
+						check.OK(s.t, err)
 						return
 					}
-					check.ErrorIs(t, s.RejectAttempt(t.Context(), a), nil)
+					check.OK(s.t, s.RejectAttempt(s.t.Context(), a))
 				})
 				synctest.Wait()
 				s.attempt("bob", "X", fmt.Sprint("bob ", i))
 			}
-			giveBack()
-			s.group.Wait()
-			order = s.hashed
-		})
-		return order
+		}).hashed
 	}
 	check.Equal(t, "order", order(false), order(true))
 }
@@ -324,23 +406,41 @@ func TestDefaultConcurrency(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: with many concurrent attempts, no more than allowed are hashed at once, and no
-// state is left behind.
-func TestManyAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, PasswordOptions{Concurrency: 3, Queue: 40})
-		for i := range 2000 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*30*time.Millisecond+time.Millisecond)
-			s.group.Go(func() {
-				defer cancel()
-				<-time.After(time.Duration(i%50) * 10 * time.Millisecond)
-				_ = s.RejectAttempt(ctx, Attempt{Name: fmt.Sprint(i % 11), Source: fmt.Sprint(i % 13)})
+// TestHashesAtOnce: at most two hashes with one name and four from one source run at once, known
+// and unknown together.
+func TestHashesAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		name, source func(int) string
+		most         int
+	}{
+		"one name":   {always("alice"), numbered("X"), perName},
+		"one source": {numbered("user "), always("X"), perSource},
+	} {
+		for order, known := range map[string]func(i int) bool{
+			"by turns":      func(i int) bool { return i%2 == 0 },
+			"known first":   func(i int) bool { return i < 20 },
+			"unknown first": func(i int) bool { return i >= 20 },
+		} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newSlow(t, PasswordOptions{Concurrency: 12})
+					for i := range 40 {
+						s.start(Attempt{Name: tc.name(i), Source: tc.source(i), Password: fmt.Sprint(known(i)), Known: known(i)})
+					}
+					s.group.Wait()
+					if s.most != tc.most || len(s.hashed) != 40 {
+						t.Errorf("%d of %d were hashed at once, want %d of 40", s.most, len(s.hashed), tc.most)
+					}
+					// While both classes wait, each has half, except for hashes that started before
+					// the other class arrived.
+					for i := tc.most; i+tc.most <= 32; i += tc.most {
+						if n := strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"); n != tc.most/2 {
+							t.Errorf("from %d on %d known of %d are hashed, want half: %v", i, n, tc.most, s.hashed)
+						}
+					}
+					wantIdle(t, s.Passwords)
+				})
 			})
 		}
-		s.group.Wait()
-		if s.most != 3 {
-			t.Errorf("%d were hashed at once, want 3", s.most)
-		}
-		wantIdle(t, s.Passwords)
-	})
+	}
 }

@@ -143,41 +143,51 @@ func TestNewestOfEqualsIsRefused(t *testing.T) {
 	}
 }
 
-// TestHashesAtOnce: at most two hashes with one name and four from one source run at once, known
-// and unknown together.
-func TestHashesAtOnce(t *testing.T) {
-	for name, tc := range map[string]struct {
-		name, source func(int) string
-		most         int
-	}{
-		"one name":   {always("alice"), numbered("X"), perName},
-		"one source": {numbered("user "), always("X"), perSource},
-	} {
-		for order, known := range map[string]func(i int) bool{
-			"by turns":      func(i int) bool { return i%2 == 0 },
-			"known first":   func(i int) bool { return i < 20 },
-			"unknown first": func(i int) bool { return i >= 20 },
-		} {
-			t.Run(name+", "+order, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newSlow(t, PasswordOptions{Concurrency: 12})
-					for i := range 40 {
-						s.start(Attempt{Name: tc.name(i), Source: tc.source(i), Password: fmt.Sprint(known(i)), Known: known(i)})
-					}
-					s.group.Wait()
-					if s.most != tc.most || len(s.hashed) != 40 {
-						t.Errorf("%d of %d were hashed at once, want %d of 40", s.most, len(s.hashed), tc.most)
-					}
-					// While both classes wait, each has half, except for hashes that started before
-					// the other class arrived.
-					for i := tc.most; i+tc.most <= 32; i += tc.most {
-						if n := strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"); n != tc.most/2 {
-							t.Errorf("from %d on %d known of %d are hashed, want half: %v", i, n, tc.most, s.hashed)
+// TestNewcomersDuringALastingFlood: for a minute 20 addresses send two attempts a second each, six
+// times the hashing capacity, and every second another user sends one.
+func TestNewcomersDuringALastingFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, PasswordOptions{Concurrency: 1})
+		s.takes = 149 * time.Millisecond
+		send := func(every time.Duration, source func(n int) string) {
+			s.group.Go(func() {
+				for n := range int(time.Minute / every) {
+					<-time.After(every)
+					name := fmt.Sprint(source(n), " ", n)
+					s.group.Go(func() {
+						err := s.RejectAttempt(t.Context(), Attempt{Name: name, Source: source(n), Password: name})
+						if err != nil && strings.HasPrefix(name, "new") {
+							t.Errorf("%s: %v", name, err)
 						}
-					}
-					wantIdle(t, s.Passwords)
-				})
+					})
+				}
 			})
 		}
-	}
+		for i := range 20 {
+			<-time.After(7 * time.Millisecond)
+			send(time.Second/2, always(fmt.Sprint("address ", i)))
+		}
+		send(time.Second, numbered("new "))
+		s.group.Wait()
+		wantIdle(t, s.Passwords)
+	})
+}
+
+// TestTurnsHadAreForgotten: the state kept of networks that have had a turn is bounded.
+func TestTurnsHadAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 2})
+		defer s.group.Wait()
+		most := 0
+		for i := range 500 {
+			s.start(in48(fmt.Sprint("user ", i), i, i, i))
+			s.queue.mu.Lock()
+			most = max(most, s.queue.size())
+			s.queue.mu.Unlock()
+			<-time.After(19 * time.Millisecond)
+		}
+		if most < 10 || most > 2*2*groupsPerRoom+20 {
+			t.Errorf("up to %d lines were kept", most)
+		}
+	})
 }
