@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"testing"
 	"time"
@@ -41,6 +42,10 @@ func TestTrailOfAll(t *testing.T) {
 			query.Set("before", fmt.Sprint(page.Next))
 		}
 		check.Equal(t, fmt.Sprint("pages of ", limit), got, want)
+	}
+	equal(t, "of the settings", len(w.get("/audit?target=settings").at("entries").([]any)), 3)
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} { // the trail cannot be written
+		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
 	}
 }
 

@@ -19,15 +19,3 @@ func TestTrailOfAUser(t *testing.T) {
 	check.Equal(t, "trail of a deleted user", w.events("?target=users/Grace"), want)
 	check.Equal(t, "no user", w.events("?target=clients/GRACE"), nil)
 }
-
-// TestOpenIDIsRefused: no way of changing a client registers the scope openid.
-func TestOpenIDIsRefused(t *testing.T) {
-	w := newWorld(t)
-	for name, a := range map[string]answer{
-		"POST":  w.post("/clients", `{"client_id": "new", "scope": "openid"}`),
-		"PUT":   w.put("/clients/shop", `{"client_id": "shop", "scope": "read openid"}`),
-		"PATCH": w.patch("/clients/shop", `{"scope": "openid"}`),
-	} {
-		equal(t, name, a.is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any("scope"))
-	}
-}

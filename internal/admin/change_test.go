@@ -129,29 +129,6 @@ func TestPatchChangesWhatItNames(t *testing.T) {
 	w.change("DELETE", "/policies/app", "").is(http.StatusNotFound).says("configuration file")
 }
 
-func TestOnOutageIsKept(t *testing.T) {
-	w := newWorld(t)
-	equal(t, "of the file", w.get("/policies/app").at("user", 0, "on_outage"), any("share"))
-	a := w.put("/policies/app", `{"user":[{"requests":5,"on_outage":"deny"},{"name":"b","requests":9}]}`).is(http.StatusOK)
-	equal(t, "set", a.at("user", 0, "on_outage"), any("deny"))
-	equal(t, "left out", a.at("user", 1, "on_outage"), any("share"))
-	a = w.patch("/policies/app", `{"note":"x"}`).is(http.StatusOK)
-	equal(t, "after a patch of something else", a.at("effective", "user", 0, "on_outage"), any("deny"))
-	equal(t, "in force", w.policies.Snapshot().For("app").User.All()[0].OnOutage, ratelimit.Deny)
-	equal(t, "in the trail", w.get("/audit").at("entries", 0, "after", "user", 0, "on_outage"), any("deny"))
-	a = w.patch("/settings", `{"default":{"user":[{"on_outage":"memory"}]}}`).is(http.StatusOK)
-	equal(t, "of the settings", a.at("default", "user", 0, "on_outage"), any("memory"))
-	a = w.patch("/settings", `{"note":"x"}`).is(http.StatusOK)
-	equal(t, "of the settings after a patch", a.at("default", "user", 0, "on_outage"), any("memory"))
-	w.put("/candidates/shop", `{"user":[{"on_outage":"deny"}]}`).is(http.StatusOK)
-	w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
-	equal(t, "promoted", w.get("/policies/shop").at("user", 0, "on_outage"), any("deny"))
-	w.ask("shop", "ada", 1)
-	equal(t, "of a counter", w.get("/clients/shop/counters").at("counters", 0, "limit", "on_outage"), any("deny"))
-	old := newInstance(t, "i-2", w.store, file())
-	equal(t, "after a restart", old.get("/policies/app").at("user", 0, "on_outage"), any("deny"))
-}
-
 func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	w := newWorld(t)
 	a := w.patch("/settings", `{"mode":"dry_run","canary_percent":5,"default":{"client":[{"requests":2}]}}`).is(http.StatusOK)

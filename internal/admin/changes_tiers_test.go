@@ -3,11 +3,9 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 )
 
@@ -47,39 +45,4 @@ func TestTiersAndOverridesInOneChange(t *testing.T) {
 	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
 	w.undo("4/undo").is(http.StatusOK)
 	check.Equal(t, "undone", w.get("/changes").at("targets"), a.at("targets"))
-}
-
-// TestPagesOfWhatIsSet: the settings are read in pages, in the order of a limits file, including
-// temporary removals.
-func TestPagesOfWhatIsSet(t *testing.T) {
-	w := newWorld(t)
-	w.changes("", `{"changes":[{"target":"settings","value":{"mode":"off"}},{"target":"tiers/gold","value":{"user":[{"requests":42}]}},`+
-		`{"target":"tiers/a","value":{}},{"target":"policies/shop","value":{"tier":"gold"}},{"target":"policies/app","value":{}},`+
-		`{"target":"overrides/shop ada","value":{"user":[{"requests":1}]}},{"target":"candidates/_default","value":{"user":[{"requests":1}]}}]}`).is(http.StatusOK)
-	w.change("DELETE", "/policies/app?for=1h", "").is(http.StatusNoContent)
-	w.put("/policies/shop?for=1h", `{"tier":"gold"}`).is(http.StatusOK)
-	want := []string{"settings", "tiers/a", "tiers/gold", "policies/app", "policies/shop", "overrides/shop ada", "candidates/_default"}
-	for _, limit := range []int{1, 2, 3, 7, 10_000} {
-		var targets []string
-		for after := ""; ; {
-			var page adminapi.Set
-			a := w.get(fmt.Sprintf("/changes?limit=%d&after=%s", limit, url.QueryEscape(after)))
-			a.into(&page)
-			equal(t, "ETag", a.header.Get("ETag"), w.get("/changes").header.Get("ETag"))
-			for _, one := range page.Targets {
-				targets = append(targets, one.Target)
-			}
-			if len(page.Targets) > limit {
-				t.Fatalf("%d targets on a page of %d", len(page.Targets), limit)
-			}
-			if after = page.Next; after == "" {
-				break
-			}
-		}
-		check.Equal(t, fmt.Sprintf("targets by %d", limit), targets, want)
-	}
-	equal(t, "all", len(w.get("/changes").at("targets").([]any)), len(want))
-	for _, query := range []string{"?limit=0", "?limit=10001", "?limit=x", "?page=1"} {
-		w.send(request{method: http.MethodGet, path: "/changes" + query, token: reader}).is(http.StatusUnprocessableEntity)
-	}
 }

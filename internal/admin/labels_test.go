@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/check"
 )
 
 func TestLabelsOfAClient(t *testing.T) {
@@ -52,37 +49,5 @@ func TestInvalidLabels(t *testing.T) {
 			equal(t, body, len(a.is(http.StatusUnprocessableEntity).at("errors").([]any)), 1)
 			equal(t, body, a.at("errors", 0, "field"), any(field))
 		}
-	}
-}
-
-// TestClientsByLabel uses several pages, to check that skipped clients do not count as items of a
-// page.
-func TestClientsByLabel(t *testing.T) {
-	w := newWorld(t)
-	for id, labels := range map[string]string{
-		"shop": `{"team": "payments", "zone": "a"}`, "app": `{"team": "payments"}`, "viewer": `{"team": "data", "zone": "b"}`,
-	} {
-		w.patch("/clients/"+id, `{"labels": `+labels+`}`).is(http.StatusOK)
-	}
-	for _, tt := range []struct{ query, want, next string }{
-		{"?label=team=payments", "app shop", ""},
-		{"?label=team%3Dpayments&label=zone", "shop", ""},
-		{"?label=team", "app shop viewer", ""},
-		{"?label=team&limit=2", "app shop", "shop"},
-		{"?label=team&limit=2&after=shop", "viewer", ""},
-		{"?label=zone&prefix=s", "shop", ""},
-		{"?label=team=pay", "", ""},
-	} {
-		var page adminapi.Clients
-		w.get("/clients" + tt.query).into(&page)
-		var ids []string
-		for _, c := range page.Clients {
-			ids = append(ids, c.ClientID)
-		}
-		check.Equal(t, tt.query, strings.Join(ids, " "), tt.want)
-		check.Equal(t, tt.query+" next", page.Next, tt.next)
-	}
-	for _, query := range []string{"?label=team&label=zone&prefix=a&prefix=s", "?label=", "?label=a+b", "?label=team&label=Team", "?labels=team"} {
-		w.send(request{method: http.MethodGet, path: "/clients" + query, token: reader}).is(http.StatusUnprocessableEntity)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,24 +15,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
-
-func TestClientsArePaged(t *testing.T) {
-	w := newWorld(t)
-	var seen []any
-	path := "/clients?limit=2"
-	for {
-		a := w.get(path)
-		for i := range a.at("clients").([]any) {
-			seen = append(seen, a.at("clients", i, "client_id"))
-		}
-		next, more := a.at("next").(string)
-		if !more {
-			break
-		}
-		path = "/clients?limit=2&after=" + next
-	}
-	equal(t, "clients", fmt.Sprint(seen), "[a/b%2F:c app ops shop viewer]")
-}
 
 func TestClientsTellWhatApplies(t *testing.T) {
 	w := newWorld(t)
@@ -54,79 +34,6 @@ func TestPoliciesAreListedFromBothSides(t *testing.T) {
 	a := w.get("/policies")
 	equal(t, "first", fmt.Sprintf("%v %v", a.at("policies", 0, "client_id"), a.at("policies", 0, "meta", "source")), "app file")
 	equal(t, "second", fmt.Sprintf("%v %v", a.at("policies", 1, "client_id"), a.at("policies", 1, "meta", "source")), "shop api")
-}
-
-// TestPoliciesArePaged: with or without a prefix, each policy appears once and in order, and each
-// page has its version.
-func TestPoliciesArePaged(t *testing.T) {
-	w := newWorld(t)
-	var changes []clientcfg.Change
-	var policies, candidates []string
-	for i := range 2300 {
-		id := fmt.Sprintf("client-%04d", 2299-i)
-		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
-		check.OK(t, err)
-		changes = append(changes, policy)
-		policies = append(policies, id)
-		if i%10 == 0 {
-			candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: perMinute(5)}})
-			check.OK(t, err)
-			changes = append(changes, candidate)
-			candidates = append(candidates, id)
-		}
-	}
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
-		return clientcfg.Event{At: w.clock.Now(), Action: "update", Changes: changes}, nil
-	})
-	check.OK(t, err)
-	policies = append(policies, "app") // of the configuration file
-	slices.Sort(policies)
-	slices.Sort(candidates)
-	prefixed := func(names []string) (out []string) {
-		for _, name := range names {
-			if strings.HasPrefix(name, "client-00") {
-				out = append(out, name)
-			}
-		}
-		return out
-	}
-	for _, tt := range []struct {
-		path, list string
-		limit      int
-		want       []string
-	}{
-		{"/policies?", "policies", 1000, policies},
-		{"/policies?limit=700", "policies", 700, policies},
-		{"/policies?limit=1&prefix=app", "policies", 1, []string{"app"}},
-		{"/policies?limit=30&prefix=client-00", "policies", 30, prefixed(policies)},
-		{"/policies?prefix=none", "policies", 1000, nil},
-		{"/candidates?", "candidates", 1000, candidates},
-		{"/candidates?limit=7&prefix=client-00", "candidates", 7, prefixed(candidates)},
-	} {
-		var got []string
-		path := tt.path
-		for pages := 1; ; pages++ {
-			a := w.get(path)
-			equal(t, tt.path+": version", a.at("version"), any(1.0))
-			list := a.at(tt.list).([]any)
-			for _, item := range list {
-				got = append(got, item.(map[string]any)["client_id"].(string))
-			}
-			next, more := a.at("next").(string)
-			if !more {
-				equal(t, tt.path+": pages", pages, max((len(tt.want)+tt.limit-1)/tt.limit, 1))
-				break
-			}
-			equal(t, tt.path+": items", len(list), tt.limit)
-			path = tt.path + "&after=" + next
-		}
-		check.Equal(t, tt.path, got, tt.want)
-	}
-	w.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
-	equal(t, "version after a change", w.get("/policies?after=client-2299").at("version"), any(2.0))
-	for _, bad := range []string{"limit=0", "limit=1001", "offset=1"} {
-		w.send(request{method: "GET", path: "/policies?" + bad, token: reader}).is(http.StatusUnprocessableEntity)
-	}
 }
 
 // spoiledTrail is a trail with an unreadable entry of version 2.
@@ -156,60 +63,6 @@ func TestAuditShowsTheOthers(t *testing.T) {
 	equal(t, "the last", a.at("entries", 2, "version"), any(1.0))
 	a = w.get("/audit?limit=2")
 	equal(t, "next", a.at("next"), any(2.0))
-}
-
-func TestAuditIsPagedAndFiltered(t *testing.T) {
-	w := newWorld(t)
-	for range 3 {
-		w.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
-		w.patch("/settings?reason=r", `{"mode":"dry_run"}`).is(http.StatusOK)
-	}
-	a := w.get("/audit?limit=4")
-	equal(t, "newest", a.at("entries", 0, "version"), any(6.0))
-	equal(t, "next", a.at("next"), any(3.0))
-	a = w.get("/audit?limit=4&before=3")
-	equal(t, "older", a.at("entries", 0, "version"), any(2.0))
-	equal(t, "no more", a.at("next"), nil)
-	a = w.get("/audit?target=policies/shop")
-	equal(t, "of shop", len(a.at("entries").([]any)), 3)
-	// The trail cannot be written.
-	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
-	}
-}
-
-// TestAuditShowsAllTargets: a change of several targets is one entry, is found by each of them, and
-// takes effect at once.
-func TestAuditShowsAllTargets(t *testing.T) {
-	w := newWorld(t)
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
-		for _, id := range []string{"shop", "app", odd} {
-			c, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
-			check.OK(t, err)
-			e.Changes = append(e.Changes, c)
-			e.More = append(e.More, clientcfg.Change{Target: c.Target, Before: c.Before, After: []byte(`{"trusted":true}`)})
-		}
-		first := e.More[0]
-		return clientcfg.Event{
-			At: w.clock.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: first.Target,
-			Before: first.Before, After: first.After, More: e.More[1:], Changes: e.Changes,
-		}, nil
-	})
-	check.OK(t, err)
-	for _, target := range []string{"policies/shop", "policies/app", "policies/" + odd} {
-		a := w.get("/audit?target=" + url.QueryEscape(target))
-		equal(t, "entries", len(a.at("entries").([]any)), 1)
-		equal(t, "first", a.at("entries", 0, "target"), any("policies/shop"))
-		equal(t, "last", a.at("entries", 0, "more", 1, "target"), any("policies/"+odd))
-		equal(t, "what it became", a.at("entries", 0, "more", 0, "after", "trusted"), any(true))
-		equal(t, "changes in the form of the store", a.at("entries", 0, "changes"), nil)
-	}
-	for _, id := range []string{"shop", "app", odd} {
-		equal(t, "trust in "+id, w.policies.Snapshot().For(id).Trusted, true)
-	}
-	// An entry with one target has the same form as always.
-	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
-	equal(t, "more", w.get("/audit").at("entries", 0, "more"), nil)
 }
 
 func TestCountersShowWhatTheLimiterKnows(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -142,28 +141,6 @@ func TestMaxWait(t *testing.T) {
 	equal(t, "of all clients", w.get("/settings").at("default", "max_wait"), any("1.5s"))
 	equal(t, "changed", fmt.Sprint(w.get("/settings").at("meta", "changed")), "[default.max_wait default.max_waiting]")
 	equal(t, "what applies", w.get("/policies/app").at("effective", "max_waiting"), any(3.0))
-}
-
-// TestTiersArePaged: each tier has the number of its clients.
-func TestTiersArePaged(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{"silver", "gold", "a/b", "bronze"} {
-		w.create("/tiers/"+url.PathEscape(name), `{"note":"x"}`).is(http.StatusOK)
-	}
-	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
-	var got []string
-	for next := ""; ; {
-		var page adminapi.Tiers
-		w.get("/tiers?limit=3&after=" + url.QueryEscape(next)).into(&page)
-		equal(t, "version", page.Version, int64(5))
-		for _, tier := range page.Tiers {
-			got = append(got, fmt.Sprint(tier.Name, tier.Clients))
-		}
-		if next = page.Next; next == "" {
-			break
-		}
-	}
-	check.Equal(t, "tiers", got, []string{"a/b0", "bronze0", "gold1", "silver0"})
 }
 
 // TestEffectOfATier: the effect of a tier change covers all clients that have it.

@@ -3,7 +3,6 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -58,43 +57,4 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	check.OK(t, store.CreateClient(t.Context(), confidential("tried", func(*clientcfg.Client) {}), clientcfg.Event{}))
 	w.change(http.MethodDelete, "/policies/user/users/ada", "").is(http.StatusNoContent)
 	equal(t, "left", len(late.get("/unregistered").at("unregistered").([]any)), 2)
-}
-
-// TestUnregisteredClientsArePaged: each client appears once and in order, with or without a prefix.
-func TestUnregisteredClientsArePaged(t *testing.T) {
-	w := newWorld(t)
-	var changes []clientcfg.Change
-	var want []string
-	for i := range 25 {
-		id := fmt.Sprintf("gone-%02d", (i*7)%25)
-		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{})
-		check.OK(t, err)
-		candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: perMinute(5)}})
-		check.OK(t, err)
-		changes, want = append(changes, policy, candidate), append(want, id)
-	}
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
-		return clientcfg.Event{At: w.clock.Now(), Action: "update", Changes: changes}, nil
-	})
-	check.OK(t, err)
-	slices.Sort(want)
-	for path, want := range map[string][]string{
-		"/unregistered?limit=10": want, "/unregistered?limit=3&prefix=gone-1": want[10:20], "/unregistered?prefix=none": nil,
-	} {
-		var got []string
-		for next := ""; ; {
-			a := w.get(path + next)
-			for i := range a.at("unregistered").([]any) {
-				got = append(got, a.at("unregistered", i, "client_id").(string))
-			}
-			after, more := a.at("next").(string)
-			if !more {
-				break
-			}
-			next = "&after=" + after
-		}
-		check.Equal(t, path, got, want)
-	}
-	w.send(request{method: "GET", path: "/unregistered?label=a", token: reader}).is(http.StatusUnprocessableEntity)
-	w.send(request{method: "GET", path: "/unregistered", token: "no-scope"}).is(http.StatusForbidden)
 }

@@ -17,6 +17,7 @@ import (
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"user":[{"name":"per-minute","requests":10,"window":"60s"}]}`, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
+		`{"user":[{"on_outage":"deny"}],"total":[{"name":"t","strict":true}],"max_wait":"2s","over_limit":"deny","ban":{"denials":3}}`,
 		`{"user":[{"requests":1e3,"window":"1.5s","algorithm":"fixed","soft_ratio":0.5}]}`, `{"a":1,"a":2}`, `[[[`, `{"user":[{"window":"-1s"}]}`,
 	} {
 		f.Add([]byte(seed))
