@@ -47,9 +47,14 @@ func backupWorld(t *testing.T, d *dataFile) *instance {
 }
 
 func (w *instance) local(rec http.ResponseWriter, method, path, remote, token string) {
+	w.localAs("me@here", rec, method, path, remote, token)
+}
+
+// localAs sends a request with a token, from an address and with the name of an operator.
+func (w *instance) localAs(operator string, rec http.ResponseWriter, method, path, remote, token string) {
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/admin/v1"+path, nil)
 	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set(adminlocal.OperatorHeader, "me@here")
+	r.Header.Set(adminlocal.OperatorHeader, operator)
 	r.RemoteAddr = remote
 	w.api.ServeHTTP(rec, r)
 }

@@ -5,85 +5,137 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
 
-// TestInvalidValuesAreNamed: every error for an invalid value names the field and the allowed
-// values.
-func TestInvalidValuesAreNamed(t *testing.T) {
-	long := strings.Repeat("x", 501)
-	tests := []struct{ name, path, body, field, says string }{
-		{"zero requests", "/policies/shop", `{"user":[{"requests":0}]}`, "user[0].requests", "not between 1 and 1000000000"},
-		{"negative requests", "/policies/shop", `{"client":[{},{"name":"b","requests":-5}]}`, "client[1].requests", "-5"},
-		{"requests as text", "/policies/shop", `{"user":[{"requests":"ten"}]}`, "user[0].requests", `whole number, not "ten"`},
-		{"half a request", "/policies/shop", `{"user":[{"requests":1.5}]}`, "user[0].requests", "1.5"},
-		{"more than fits", "/policies/shop", `{"user":[{"requests":1e300}]}`, "user[0].requests", "1e300"},
-		{"zero window", "/policies/shop", `{"user":[{"window":"0s"}]}`, "user[0].window", "above 0 and at most"},
-		{"window without unit", "/policies/shop", `{"user":[{"window":"60"}]}`, "user[0].window", `must be a duration with its unit, such as 60s, not "60"`},
-		{"window as a number", "/policies/shop", `{"user":[{"window":60}]}`, "user[0].window", "with its unit"},
-		{"window too long", "/policies/shop", `{"user":[{"window":"10000h"}]}`, "user[0].window", "744h"},
-		{"window too fine", "/policies/shop", `{"user":[{"window":"1us"}]}`, "user[0].window", "milliseconds"},
-		{"frames do not divide", "/policies/shop", `{"user":[{"window":"1s","frames":7}]}`, "user[0].frames", "do not divide"},
-		{"no frames", "/policies/shop", `{"user":[{"frames":0}]}`, "user[0].frames", "between 1 and 60"},
-		{"too many frames", "/policies/shop", `{"user":[{"frames":1000000}]}`, "user[0].frames", "between 1 and 60"},
-		{"algorithm", "/policies/shop", `{"user":[{"algorithm":"token_bucket"}]}`, "user[0].algorithm", `"sliding", "weighted", "fixed"`},
-		{"soft ratio", "/policies/shop", `{"user":[{"soft_ratio":1.1}]}`, "user[0].soft_ratio", "above 0 and at most 1"},
-		{"on outage", "/policies/shop", `{"user":[{},{"name":"b","on_outage":"allow"}]}`, "user[1].on_outage", `"share", "memory", "deny"`},
-		{"empty on outage", "/policies/shop", `{"user":[{"on_outage":""}]}`, "user[0].on_outage", `"share", "memory", "deny"`},
-		{"on outage as a switch", "/policies/shop", `{"client":[{"on_outage":true}]}`, "client[0].on_outage", "must be text, not true"},
-		{"default on outage", "/settings", `{"default":{"client":[{"on_outage":"Deny"}]}}`, "default.client[0].on_outage", `"Deny" is none of`},
-		{"on outage of a candidate", "/candidates/shop", `{"user":[{"on_outage":"never"}]}`, "user[0].on_outage", `"never" is none of`},
-		{"strict and weighted", "/policies/shop", `{"user":[{"strict":true,"frames":1,"algorithm":"weighted"}]}`, "user[0].algorithm", `a strict limit must be "sliding"`},
-		{"strict and shared", "/settings", `{"default":{"user":[{"strict":true,"on_outage":"share"}]}}`, "default.user[0].on_outage", `a strict limit must have "deny"`},
-		{"strict as text", "/policies/shop", `{"user":[{"strict":"yes"}]}`, "user[0].strict", "true or false"},
-		{"long lease_wait", "/candidates/shop", `{"user":[{"strict":true,"lease_wait":"6s"}]}`, "user[0].lease_wait", "between 1ms and 5s"},
-		{"lease_wait of no strict limit", "/policies/shop", `{"user":[{"lease_wait":"50ms"}]}`, "user[0].lease_wait", "only a strict limit"},
-		{"name", "/policies/shop", `{"user":[{"name":"per minute"}]}`, "user[0].name", "letters"},
-		{"one name twice", "/policies/shop", `{"user":[{},{}]}`, "user[1].name", "user[0]"},
-		{"no limits", "/policies/shop", `{"user":[]}`, "user", "at least one"},
-		{"too many limits", "/policies/shop", `{"user":[` + strings.Repeat("{},", 8) + `{}]}`, "user", "more than 8"},
-		{"limits are no list", "/policies/shop", `{"user":{"requests":5}}`, "user", "must be a list, not an object"},
-		{"a limit is no object", "/policies/shop", `{"user":[5]}`, "user[0]", "must be an object, not a plain value"},
-		{"mode", "/policies/shop", `{"mode":"dry-run"}`, "mode", `"enforce", "dry_run", "off"`},
-		{"empty mode", "/policies/shop", `{"mode":""}`, "mode", `null`},
-		{"trusted as text", "/policies/shop", `{"trusted":"yes"}`, "trusted", "true or false"},
-		{"unknown field", "/policies/shop", `{"trusted":true,"limit":5}`, "limit", "unknown field; there are client_id, trusted, tier, mode"},
-		{"unknown field of a limit", "/policies/shop", `{"user":[{"burst":5}]}`, "user[0].burst", "unknown field"},
-		{"another's client_id", "/policies/shop", `{"client_id":"app"}`, "client_id", `"shop"`},
-		{"note too long", "/policies/shop", `{"note":"` + long + `"}`, "note", "more than 500"},
-		{"note with a line break", "/policies/shop", `{"note":"a\nb"}`, "note", "printable"},
-		{"canary", "/settings", `{"canary_percent":101}`, "canary_percent", "between 0 and 100"},
-		{"canary with a sign", "/settings", `{"canary_percent":"5%"}`, "canary_percent", "must be a number"},
-		{"default trusted", "/settings", `{"default":{"trusted":true}}`, "default.trusted", "unknown field"},
-		{"default limit", "/settings", `{"default":{"user":[{"requests":0}]}}`, "default.user[0].requests", "between 1 and"},
-		{"clients in the settings", "/settings", `{"clients":{}}`, "clients", "unknown field"},
-		{"empty candidate", "/candidates/shop", `{}`, "user", "needs limits"},
-		{"impossible candidate", "/candidates/shop", `{"user":[{"requests":0}]}`, "user[0].requests", "between 1 and"},
-		{"trusted candidate", "/candidates/_default", `{"user":[{}],"trusted":true}`, "trusted", "unknown field"},
-		{"no object", "/policies/shop", `[]`, "", "must be an object, not a list"},
-		{"null", "/settings", `null`, "", "not null"},
+// fieldsOf returns the fields of the problems in a response, in order.
+func fieldsOf(a answer) string {
+	var fields []string
+	for i := range a.at("errors").([]any) {
+		fields = append(fields, a.at("errors", i, "field").(string))
 	}
-	w := newWorld(t)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			w.t = t
-			a := w.put(tt.path, tt.body).is(http.StatusUnprocessableEntity)
-			if got := a.at("errors", 0, "field"); got != tt.field {
-				t.Errorf("the field is %v, want %q", got, tt.field)
-			}
-			if got := a.at("errors", 0, "detail").(string); !strings.Contains(got, tt.says) {
-				t.Errorf("the detail %q does not say %q", got, tt.says)
-			}
-		})
-	}
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	return strings.Join(fields, " ")
 }
 
-func TestAllProblemsAreReportedTogether(t *testing.T) {
+// TestInvalidValuesAreNamed: every document is checked as a whole. The response names all fields,
+// those of the form in the order of the document and before those of the values, and says what is
+// allowed. The checks of a limit itself are tested with the configuration file (internal/config).
+func TestInvalidValuesAreNamed(t *testing.T) {
+	const shop, gold, settings, tried, ada = "/policies/shop", "/tiers/gold", "/settings", "/candidates/shop", "/policies/shop/users/ada"
+	const levels = `"critical_plus", "critical", "sheddable_plus", "sheddable"`
+	const none = "; leave it out, or set it to null, to have none of its own"
 	w := newWorld(t)
-	a := w.put("/policies/shop", `{"mode":"x","user":[{"requests":"a","window":5,"color":1}],"client":7,"zzz":1}`).is(422)
-	equal(t, "problems", len(a.at("errors").([]any)), 6)
+	w.create(gold, `{}`).is(http.StatusOK)
+	for _, tt := range []struct{ path, body, fields, says string }{
+		// The form.
+		{shop, `[]`, "", "must be an object, not a list"},
+		{settings, `null`, "", "not null"},
+		{shop, `{"user":{"requests":5}}`, "user", "must be a list, not an object"},
+		{shop, `{"user":[5]}`, "user[0]", "must be an object, not a plain value"},
+		{shop, `{"user":[{"requests":"ten"}]}`, "user[0].requests", `whole number, not "ten"`},
+		{shop, `{"user":[{"window":60}]}`, "user[0].window", "with its unit"},
+		{shop, `{"trusted":"yes"}`, "trusted", "true or false"},
+		{shop, `{"trusted":true,"limit":5}`, "limit", "unknown field; there are client_id, trusted, tier, mode"},
+		{shop, `{"client_id":"app"}`, "client_id", `"shop"`},
+		{shop, `{"tier":7}`, "tier", ""},
+		{gold, `{"name":"silver"}`, "name", ""},
+		{gold, `{"trusted":true}`, "trusted", "unknown field"},
+		{"/tiers/a%20b", `{}`, "name", ""},
+		{settings, `{"default":{"trusted":true}}`, "default.trusted", "unknown field"},
+		{settings, `{"clients":{}}`, "clients", "unknown field"},
+		{settings, `{"criticality":"critical"}`, "criticality", "unknown field"},
+		{"/candidates/_default", `{"user":[{}],"trusted":true}`, "trusted", "unknown field"},
+		{ada, `{"user":[{"requests":1}],"username":"eve"}`, "username", ""},
+		{ada, `{"user":[{"requests":1}],"client_id":"app"}`, "client_id", ""},
+		{ada, `{"user":[{"requests":1}],"client":[]}`, "client", "unknown field"},
+		{ada, `{"user":[{"requests":1}],"over_limit":"reuse"}`, "over_limit", "unknown field"},
+		{ada, `{"user":[{"requests":1}],"criticality":"critical"}`, "criticality", "unknown field"},
+		{ada, `{"user":[{"requests":1}],"max_wait":"2s"}`, "max_wait", "unknown field"},
+		{"/policies/shop/users/%20a", `{"user":[{"requests":1}]}`, "username", ""},
+		// Modes, levels and notes. An empty text is no value.
+		{shop, `{"mode":"dry-run"}`, "mode", `"enforce", "dry_run", "off"`},
+		{shop, `{"mode":""}`, "mode", `null`},
+		{gold, `{"mode":"on"}`, "mode", ""},
+		{shop, `{"tier":"silver"}`, "clients.shop.tier", ""},
+		{shop, `{"tier":""}`, "tier", ""},
+		{shop, `{"note":"` + strings.Repeat("x", 501) + `"}`, "note", "more than 500"},
+		{gold, `{"note":"a\nb"}`, "note", "printable"},
+		{settings, `{"canary_percent":101}`, "canary_percent", "between 0 and 100"},
+		{shop, `{"criticality":"high","note":7,"ban":"on"}`, "criticality note ban", `"high" is none of ` + levels},
+		{shop, `{"criticality":3}`, "criticality", ""},
+		{gold, `{"criticality":""}`, "criticality", `"" is none of ` + levels + none},
+		{settings, `{"default":{"criticality":"","hide_headers":5}}`, "default.hide_headers default.criticality", ""},
+		{tried, `{"user":[{"requests":1}],"criticality":""}`, "criticality", ""},
+		// Requests over the limits.
+		{gold, `{"over_limit":"wait"}`, "over_limit", ""},
+		{shop, `{"over_limit":""}`, "over_limit", ""},
+		{shop, `{"over_limit":"reuse","trusted":true}`, "over_limit", ""},
+		{settings, `{"default":{"over_limit":""}}`, "default.over_limit", ""},
+		{gold, `{"max_wait":"soon"}`, "max_wait", ""},
+		{gold, `{"max_wait":"11s"}`, "max_wait", ""},
+		{gold, `{"max_waiting":3}`, "max_waiting", ""},
+		{gold, `{"max_wait":"2s","max_waiting":0}`, "max_waiting", ""},
+		{gold, `{"user":[{"requests":1,"window":"1s"}],"max_wait":"2s"}`, "max_wait", ""},
+		{shop, `{"max_wait":"2s","trusted":true}`, "max_wait", ""},
+		{shop, `{"max_wait":"2s","over_limit":"reuse"}`, "max_wait", ""},
+		{settings, `{"default":{"max_waiting":3}}`, "default.max_waiting", ""},
+		{settings, `{"default":{"max_wait":"-1s"}}`, "default.max_wait", ""},
+		{settings, `{"default":{"user":[{"requests":1,"window":"1s"}],"client":[{"requests":1,"window":"1s"}],"max_wait":"2s"}}`, "default.max_wait default.max_wait", ""},
+		{shop, `{"trusted":true,"mode":"loud","ban":{"denials":0,"for":"2h","max":"1h"}}`, "mode ban ban.denials ban.max", ""},
+		{shop, `{"ban":{"bans":1}}`, "ban.bans", ""},
+		{settings, `{"default":{"ban":{"factor":0.5,"within":"0s"}}}`, "default.ban.within default.ban.factor", ""},
+		{tried, `{"client":[{"requests":3,"window":"1s"}],"ban":{"denials":0},"max_wait":"5s","over_limit":"reuse"}`, "max_wait max_wait ban.denials", ""},
+		// Lists.
+		{shop, `{"user":[]}`, "user", "at least one"},
+		{gold, `{"total":[]}`, "total", "at least one"},
+		{shop, `{"source":[]}`, "source", "at least one"},
+		{tried, `{}`, "user", "needs limits"},
+		{tried, `{"ban":{"denials":2}}`, "user", "needs limits"},
+		{ada, `{}`, "user", "needs at least one limit"},
+		{ada, `{"user":[]}`, "user", "needs at least one limit"},
+		{shop, `{"user":[{},{}]}`, "user[1].name", "user[0]"},
+		{shop, `{"user":[` + strings.Repeat("{},", 8) + `{}]}`, "user user[1].name user[2].name user[3].name user[4].name user[5].name user[6].name user[7].name user[8].name", "more than 8"},
+		{gold, `{"client":[{"requests":0}]}`, "client[0].requests", "not between 1 and 1000000000"},
+		{settings, `{"default":{"user":[{"strict":true,"on_outage":"share"}]}}`, "default.user[0].on_outage", `a strict limit must have "deny"`},
+		{settings, `{"default":{"hide_headers":1,"source":[{"name":"a","requests":-1}]}}`, "default.hide_headers default.source[0].requests", ""},
+		{tried, `{"user":[{"strict":true,"lease_wait":"6s"}]}`, "user[0].lease_wait", "between 1ms and 5s"},
+		{ada, `{"user":[{"grants":["x","y"]}]}`, "user[0].grants[0] user[0].grants[1]", ""},
+		{
+			shop,
+			`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},
+				{"name":"d","grants":"password"},{"name":"e","grants":[1]},{"name":"f","grants":["password","password"]}]}`,
+			"user[0].grants user[1].grants[1] user[2].grants[0] user[3].grants user[4].grants[0] user[5].grants[1]", "",
+		},
+		// All of it. An odd name is quoted, because its dots would look like separators.
+		{
+			shop,
+			`{"zzz":1,"note":5,"user":[{"a.b":1,"window":1,"Name":"x","requests":"a"},7],"hide_headers":1,"client":[],"[0]":1,"mode":"x","client_id":"app"}`,
+			`zzz note user[0]["a.b"] user[0].window user[0].Name user[0].requests user[1] hide_headers ["[0]"] client_id mode client`, "",
+		},
+		{
+			settings, `{"a.b":1,"note":"\n","default":{"x":1,"hide_headers":1,"client":5,"user":[]},"canary_percent":"x","mode":1}`,
+			`["a.b"] default.x default.hide_headers default.client canary_percent mode note default.user`, "",
+		},
+	} {
+		a := w.put(tt.path, tt.body).is(http.StatusUnprocessableEntity)
+		equal(t, tt.path+" "+tt.body, fieldsOf(a), tt.fields)
+		if got := a.at("errors", 0, "detail").(string); !strings.Contains(got, tt.says) {
+			t.Errorf("%s: the detail %q does not say %q", tt.body, got, tt.says)
+		}
+	}
+	for _, path := range []string{shop, gold, tried} {
+		a := w.put(path, `{"note":"\u0007","user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
+			"total":[{"name":"t","requests":500,"grants":["password"]}],
+			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
+		equal(t, path, fieldsOf(a), "note client[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name total[0].grants total[0].name")
+		a = w.put(path, `{"user":[{"requests":50}],"total":[{"name":"x","requests":49},{"requests":60},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms"}]}`).is(http.StatusUnprocessableEntity)
+		equal(t, path, fieldsOf(a), "total[1].name total[2].strict total[0].requests total[1].name")
+	}
+	equal(t, "version", w.policies.Snapshot().Version(), 1)
+	w.put("/tiers/"+strings.Repeat("x", 65), `{}`).is(http.StatusNotFound).says("no name has more than 64 characters")
+	w.create("/policies/nobody/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusNotFound)
+	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: reader, ifNoneMatch: "*", contentType: "application/json", body: "{}"}).is(http.StatusForbidden)
+	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
 }
 
 // TestWhereABodyIsMalformed: the problem for a body that is not JSON applies to the whole body and
@@ -93,36 +145,6 @@ func TestWhereABodyIsMalformed(t *testing.T) {
 	a := w.put("/policies/shop", "{\n \"trusted\": yes\n}").is(http.StatusBadRequest)
 	if field, detail := a.at("errors", 0, "field"), a.at("errors", 0, "detail").(string); field != "" || !strings.HasPrefix(detail, "line 2, column 13: ") {
 		t.Errorf("%q: %s", field, detail)
-	}
-}
-
-// TestPathsOfProblems: problems of the form are in the order of the document, before those of the
-// values. An odd name is quoted, because its dots would look like separators.
-func TestPathsOfProblems(t *testing.T) {
-	w := newWorld(t)
-	for _, tt := range []struct {
-		path, body string
-		want       []string
-	}{
-		{
-			"/policies/shop",
-			`{"zzz":1,"note":5,"user":[{"a.b":1,"window":1,"Name":"x","requests":"a"},7],"hide_headers":1,"client":[],"[0]":1,"mode":"x","client_id":"app"}`,
-			[]string{
-				"zzz", "note", `user[0]["a.b"]`, "user[0].window", "user[0].Name", "user[0].requests", "user[1]",
-				"hide_headers", `["[0]"]`, "client_id", "mode", "client",
-			},
-		},
-		{
-			"/settings",
-			`{"a.b":1,"note":"\n","default":{"x":1,"hide_headers":1,"client":5,"user":[]},"canary_percent":"x","mode":1}`,
-			[]string{`["a.b"]`, "default.x", "default.hide_headers", "default.client", "canary_percent", "mode", "note", "default.user"},
-		},
-	} {
-		var got []string
-		for _, e := range w.put(tt.path, tt.body).is(422).at("errors").([]any) {
-			got = append(got, e.(map[string]any)["field"].(string))
-		}
-		check.Equal(t, tt.path, got, tt.want)
 	}
 }
 

@@ -39,57 +39,6 @@ func (w *instance) listed(path string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestBanOfPolicies: the setting can be set, is shown among the values in force, is inherited, and
-// can be removed.
-func TestBanOfPolicies(t *testing.T) {
-	w := newWorld(t)
-	set := func(method, path, body string) answer {
-		t.Helper()
-		a := w.change(method, path, body)
-		equal(t, method+" "+path+" "+body, a.status, http.StatusOK)
-		return a
-	}
-	of := func(path string, at ...any) any {
-		t.Helper()
-		return w.get(path).at(append(at, "ban")...)
-	}
-	equal(t, "at first", of("/policies/shop", "effective"), any(nil))
-	set("PATCH", "/settings", `{"default":{"ban":{"denials":7}}}`)
-	equal(t, "default", w.get("/settings").at("default", "ban", "denials"), any(7.0))
-	equal(t, "of the default ban", w.get("/settings").at("default", "ban", "max"), any("24h"))
-	equal(t, "inherited", w.get("/policies/shop").at("effective", "ban", "denials"), any(7.0))
-	equal(t, "changed", w.get("/settings").at("meta", "changed", 0), any("default.ban"))
-	set("PATCH", "/policies/shop", `{"ban":"off"}`)
-	equal(t, "off", of("/policies/shop"), any("off"))
-	equal(t, "off", of("/policies/shop", "effective"), any(nil))
-	set("PATCH", "/policies/shop", `{"ban":{"denials":5,"for":"1h"}}`)
-	set("PATCH", "/policies/shop", `{"ban":{"factor":1.5}}`) // the other fields stay
-	equal(t, "denials", w.get("/policies/shop").at("effective", "ban", "denials"), any(5.0))
-	equal(t, "factor", w.get("/policies/shop").at("effective", "ban", "factor"), any(1.5))
-	set("PATCH", "/policies/shop", `{"ban":null}`)
-	equal(t, "inherited again", w.get("/policies/shop").at("effective", "ban", "denials"), any(7.0))
-}
-
-// TestBanProblems: all problems are reported at once, with the paths of the fields.
-func TestBanProblems(t *testing.T) {
-	w := newWorld(t)
-	for _, tt := range []struct{ path, body, want string }{
-		{"/policies/shop", `{"trusted":true,"mode":"loud","ban":{"denials":0,"for":"2h","max":"1h"}}`, "mode ban ban.denials ban.max"},
-		{"/policies/shop", `{"ban":"on"}`, "ban"},
-		{"/policies/shop", `{"ban":{"bans":1}}`, "ban.bans"},
-		{"/settings", `{"default":{"ban":{"factor":0.5,"within":"0s"}}}`, "default.ban.within default.ban.factor"},
-		{"/candidates/shop", `{"client":[{"name":"a","requests":1,"window":"1s"}],"ban":{"denials":0}}`, "ban.denials"},
-	} {
-		method := "PATCH"
-		if strings.HasPrefix(tt.path, "/candidates") {
-			method = "PUT"
-		}
-		a := w.change(method, tt.path, tt.body)
-		equal(t, tt.body, a.status, http.StatusUnprocessableEntity)
-		equal(t, tt.body, fieldsOf(a), tt.want)
-	}
-}
-
 // TestBanWidens: the clients that would be banned are unknown.
 func TestBanWidens(t *testing.T) {
 	w := newWorld(t)

@@ -28,15 +28,6 @@ func TestCandidateIsTriedAndNeverEnforced(t *testing.T) {
 	equal(t, "listed", w.get("/candidates").at("candidates", 0, "client_id"), any("shop"))
 }
 
-func TestCandidateKeepsItsTimeWhileItsLimitsStay(t *testing.T) {
-	w := newWorld(t)
-	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	w.clock.Advance(time.Hour)
-	since := func(body string) any { return w.patch("/candidates/shop", body).is(http.StatusOK).at("since") }
-	equal(t, "after a note", since(`{"note":"x"}`), any("2026-03-01T12:00:00Z"))
-	equal(t, "after a limit", since(`{"client":[{"requests":4}]}`), any("2026-03-01T13:00:00Z"))
-}
-
 func TestAnotherCandidateBeginsAnew(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
@@ -91,15 +82,6 @@ func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
 	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
 	equal(t, "limit of shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 4)
 	equal(t, "limit of app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
-}
-
-func TestDropCandidate(t *testing.T) {
-	w := newWorld(t)
-	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	w.change("DELETE", "/candidates/shop", "").is(http.StatusNoContent)
-	if _, tried := w.policies.Snapshot().Trial("shop"); tried {
-		t.Error("it is still tried")
-	}
 }
 
 func TestCandidateIsSharedBetweenInstances(t *testing.T) {

@@ -188,13 +188,6 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 	w.send(request{method: "GET", path: "/policies/shpo", token: reader}).is(http.StatusNotFound)
 }
 
-func TestClientIDsAreEscapedInPaths(t *testing.T) {
-	w := newWorld(t)
-	a := w.put("/policies/a%2Fb%252F:c", `{"trusted":true}`).is(http.StatusOK)
-	equal(t, "client_id", a.at("client_id"), any(odd))
-	equal(t, "trusted", w.policies.Snapshot().For(odd).Trusted, true)
-}
-
 func TestLockOutIsRefused(t *testing.T) {
 	w := newWorld(t)
 	daily := `[{"name":"daily","requests":1,"window":"24h"}]`
@@ -233,22 +226,6 @@ func TestValidateChangesNothing(t *testing.T) {
 	a.is(http.StatusNotFound)
 	equal(t, "version", w.policies.Snapshot().Version(), 0)
 	equal(t, "audit", len(w.get("/audit").at("entries").([]any)), 0)
-}
-
-func TestEveryInstanceFollows(t *testing.T) {
-	store := openStore(t)
-	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
-	a.put("/policies/shop", tenAMinute).is(http.StatusOK)
-	check.OK(t, b.follower.Refresh(t.Context()))
-	equal(t, "passed on the other", b.ask("shop", "", 5), 3)
-	equal(t, "same ETag", b.get("/policies/shop").header.Get("ETag"), a.get("/policies/shop").header.Get("ETag"))
-	// An instance that has not seen a change yet refuses to act on its old state.
-	old := b.get("/policies/shop").header.Get("ETag")
-	a.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
-	b.send(request{
-		method: "PATCH", path: "/policies/shop", token: writer, ifMatch: old, contentType: "application/merge-patch+json", body: `{"mode":"off"}`,
-	}).is(http.StatusPreconditionFailed)
-	equal(t, "trusted on the other", b.policies.Snapshot().For("shop").Trusted, true)
 }
 
 // TestETagKnowsTheFile: a new configuration file changes the ETags of the resources that it

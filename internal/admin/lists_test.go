@@ -28,14 +28,6 @@ func TestClientsTellWhatApplies(t *testing.T) {
 	equal(t, "admin", a.at("clients", 4, "admin"), any(false))
 }
 
-func TestPoliciesAreListedFromBothSides(t *testing.T) {
-	w := newWorld(t)
-	w.put("/policies/shop", tenAMinute).is(http.StatusOK)
-	a := w.get("/policies")
-	equal(t, "first", fmt.Sprintf("%v %v", a.at("policies", 0, "client_id"), a.at("policies", 0, "meta", "source")), "app file")
-	equal(t, "second", fmt.Sprintf("%v %v", a.at("policies", 1, "client_id"), a.at("policies", 1, "meta", "source")), "shop api")
-}
-
 // spoiledTrail is a trail with an unreadable entry of version 2.
 type spoiledTrail struct{ clientcfg.EventLog }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 )
@@ -15,16 +14,6 @@ import (
 // TestLocalKey: it makes its sender an operator on this machine only.
 func TestLocalKey(t *testing.T) {
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) { o.LocalToken = "local-key" })
-	send := func(token, remote, operator string) int {
-		t.Helper()
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admin/v1/users/ada/unlock", nil)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set(adminlocal.OperatorHeader, operator)
-		r.RemoteAddr = remote
-		rec := httptest.NewRecorder()
-		w.api.ServeHTTP(rec, r)
-		return rec.Code
-	}
 	for _, tt := range []struct {
 		token, remote, operator string
 		want                    int
@@ -38,7 +27,9 @@ func TestLocalKey(t *testing.T) {
 		{"local-kex", "127.0.0.1:1", "me@here", http.StatusUnauthorized, ""},
 		{"local-", "127.0.0.1:1", "me@here", http.StatusUnauthorized, ""},
 	} {
-		check.Equal(t, tt.token+" from "+tt.remote, send(tt.token, tt.remote, tt.operator), tt.want)
+		rec := httptest.NewRecorder()
+		w.localAs(tt.operator, rec, http.MethodPost, "/users/ada/unlock", tt.remote, tt.token)
+		check.Equal(t, tt.token+" from "+tt.remote, rec.Code, tt.want)
 		if tt.who == "" {
 			continue
 		}
@@ -47,7 +38,9 @@ func TestLocalKey(t *testing.T) {
 		check.Equal(t, "who", events[0].Actor.Store, tt.who)
 	}
 	w = newWorld(t) // without a key
-	check.Equal(t, "an empty key", send("", "127.0.0.1:1", "me@here"), http.StatusUnauthorized)
+	rec := httptest.NewRecorder()
+	w.local(rec, http.MethodPost, "/users/ada/unlock", "127.0.0.1:1", "")
+	check.Equal(t, "an empty key", rec.Code, http.StatusUnauthorized)
 }
 
 // TestOperatorOfTheStore: a command's own handler needs no token, serves only clients and users,

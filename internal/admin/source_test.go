@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -65,34 +66,6 @@ func TestSourceIsChangedAndInForce(t *testing.T) {
 	equal(t, "changed", w.patch("/settings", `{"note":"as before"}`).is(http.StatusOK).at("meta", "changed", 0), any("default.source"))
 }
 
-// TestGrantsAndSourceAreRefused: all invalid values are reported at once, with their fields.
-func TestGrantsAndSourceAreRefused(t *testing.T) {
-	w := newWorld(t)
-	for _, path := range []string{"/policies/shop", "/tiers/gold", "/candidates/shop"} {
-		a := w.put(path, `{"note":"\u0007","user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
-			"total":[{"name":"t","requests":500,"grants":["password"]}],
-			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
-		equal(t, path, fieldsOf(a), "note client[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name total[0].grants total[0].name")
-	}
-	equal(t, "of all clients", fieldsOf(w.change("PUT", "/settings", `{"default":{"hide_headers":1,"source":[{"name":"a","requests":-1}]}}`).is(http.StatusUnprocessableEntity)),
-		"default.hide_headers default.source[0].requests")
-	equal(t, "an empty list", fieldsOf(w.put("/policies/shop", `{"source":[]}`).is(http.StatusUnprocessableEntity)), "source")
-	equal(t, "grants", fieldsOf(w.put("/policies/shop",
-		`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},
-			{"name":"d","grants":"password"},{"name":"e","grants":[1]},{"name":"f","grants":["password","password"]}]}`,
-	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants[1] user[2].grants[0] user[3].grants user[4].grants[0] user[5].grants[1]")
-	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x","y"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants[0] user[0].grants[1]")
-}
-
-// fieldsOf returns the fields of the problems in a response, in order.
-func fieldsOf(a answer) string {
-	var fields []string
-	for i := range a.at("errors").([]any) {
-		fields = append(fields, a.at("errors", i, "field").(string))
-	}
-	return strings.Join(fields, " ")
-}
-
 // TestGrantsAreChanged: grants are set, read back as sent, used in a patch, and undone.
 func TestGrantsAreChanged(t *testing.T) {
 	w := newWorld(t)
@@ -107,32 +80,102 @@ func TestGrantsAreChanged(t *testing.T) {
 	equal(t, "of a user", one.at("user", 0, "grants", 0), any("authorization_code"))
 }
 
-// TestSourceIsTried: a candidate may have only a source, and all requests of the client are tried
-// against it.
-func TestSourceIsTried(t *testing.T) {
+// TestTotalIsChangedAndInForce: a total is set over the API, counted over all users and the client
+// itself, listed and reset.
+func TestTotalIsChangedAndInForce(t *testing.T) {
 	w := newWorld(t)
-	w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":4}]}`).is(http.StatusOK)
-	passed := w.askAs("shop", "ada", 0, home, 3) + w.askAs("shop", "bob", 0, home, 3) + w.askAs("shop", "", 0, elsewhere, 3)
-	equal(t, "passed", passed, 9)
-	a := w.get("/candidates/shop")
-	equal(t, "tried", a.at("activity", "tried"), any(9.0))
-	equal(t, "would be denied", a.at("activity", "candidate_would_deny"), any(2.0))
-	promoted := func(n string) string {
-		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", `{"source":[{"name":"per-address","requests":`+n+`}]}`), young)
-		return s
+	a := w.put("/policies/shop", `{"user":[{"requests":5}],"total":[{"name":"all-users","requests":7}]}`).is(http.StatusOK)
+	equal(t, "set", a.at("total", 0, "requests"), any(7.0))
+	equal(t, "in force", a.at("effective", "total", 0, "name"), any("all-users"))
+	equal(t, "of ada", w.ask("shop", "ada", 8), 5)
+	equal(t, "of the client itself", w.ask("shop", "", 1), 1)
+	equal(t, "of bob", w.ask("shop", "bob", 3), 1)
+	equal(t, "of another client", w.ask("app", "bob", 3), 3)
+	a = w.get("/clients/shop/counters")
+	equal(t, "counters", len(a.at("counters").([]any)), 4)
+	var totals int
+	for i := range 4 {
+		if name := a.at("counters", i, "limit", "name"); name == any("all-users") {
+			totals++
+			equal(t, "is a total", a.at("counters", i, "total"), any(true))
+			equal(t, "user", a.at("counters", i, "username"), nil)
+			equal(t, "estimate", a.at("counters", i, "estimate"), any(7.0))
+		}
 	}
-	equal(t, "what was tried", promoted("4"), wouldDeny+"requests of 1 of 1 active client: shop (2 requests).")
-	equal(t, "something else", promoted("3"), wouldDeny+"no request of 1 active client. It is unknown for 1: shop (no counter shows 3 requests in 60s; try a candidate first).")
-	w.clock.Advance(time.Second)
-	same := w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":4}],"note":"the same"}`).is(http.StatusOK)
-	equal(t, "the same is tried since", same.at("since"), a.at("since"))
-	other := w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":5}]}`).is(http.StatusOK)
-	equal(t, "another is tried anew", other.at("since") != a.at("since"), true)
-	w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":4}]}`).is(http.StatusOK)
-	w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
-	equal(t, "live", w.get("/policies/shop").at("effective", "source", 0, "requests"), any(4.0))
-	w.clock.Advance(time.Minute)
-	equal(t, "passed", w.askAs("shop", "ada", 0, home, 3)+w.askAs("shop", "bob", 0, home, 3), 4)
+	equal(t, "totals", totals, 1)
+	equal(t, "in the list of those nearest their limits", w.get("/top").at("near_limit", 0, "usage"), any(1.0))
+	w.change("DELETE", "/clients/shop/counters?username=%20total", "").is(http.StatusNoContent)
+	equal(t, "after a reset", w.ask("shop", "bob", 9), 4)
+
+	w.put("/tiers/gold", `{"total":[{"name":"of-gold","requests":100}]}`).is(http.StatusOK)
+	equal(t, "of the tier", w.put("/policies/app", `{"tier":"gold"}`).is(http.StatusOK).at("effective", "total", 0, "name"), any("of-gold"))
+	w.patch("/settings", `{"default":{"total":[{"name":"of-all","requests":500}]}}`).is(http.StatusOK)
+	equal(t, "of all clients", w.get("/policies/ops").at("effective", "total", 0, "name"), any("of-all"))
+}
+
+// TestSharedListIsTried: a candidate may have only a total or a source, and all requests of the
+// client are tried against it.
+func TestSharedListIsTried(t *testing.T) {
+	for list, denied := range map[string]int{"total": 5, "source": 2} { // a source counts those from home only
+		t.Run(list, func(t *testing.T) {
+			w := newWorld(t)
+			of := func(n, more string) string {
+				return `{"` + list + `":[{"name":"shared","requests":` + n + `}]` + more + `}`
+			}
+			w.put("/candidates/shop", of("4", "")).is(http.StatusOK)
+			passed := w.askAs("shop", "ada", 0, home, 3) + w.askAs("shop", "bob", 0, home, 3) + w.askAs("shop", "", 0, elsewhere, 3)
+			equal(t, "passed", passed, 9)
+			a := w.get("/candidates/shop")
+			equal(t, "tried", a.at("activity", "tried"), any(9.0))
+			equal(t, "would be denied", a.at("activity", "candidate_would_deny"), any(float64(denied)))
+			promoted := func(n string) string {
+				s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", of(n, "")), young)
+				return s
+			}
+			equal(t, "what was tried", promoted("4"),
+				fmt.Sprint(wouldDeny, "requests of 1 of 1 active client: shop (", denied, " requests)."))
+			equal(t, "something else", promoted("3"),
+				wouldDeny+"no request of 1 active client. It is unknown for 1: shop (no counter shows 3 requests in 60s; try a candidate first).")
+			w.clock.Advance(time.Second)
+			same := w.put("/candidates/shop", of("4", `,"note":"the same"`)).is(http.StatusOK)
+			equal(t, "the same is tried since", same.at("since"), a.at("since"))
+			other := w.put("/candidates/shop", of("5", "")).is(http.StatusOK)
+			equal(t, "another is tried anew", other.at("since") != a.at("since"), true)
+			w.put("/candidates/shop", of("4", "")).is(http.StatusOK)
+			w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
+			equal(t, "live", w.get("/policies/shop").at("effective", list, 0, "requests"), any(4.0))
+			w.clock.Advance(time.Minute)
+			equal(t, "passed", w.askAs("shop", "ada", 0, home, 3)+w.askAs("shop", "bob", 0, home, 3), 4)
+		})
+	}
+}
+
+// TestEffectOfASharedList: a new total or source has no figures to compare with. A lowered one is
+// compared with its peak, which for a source comes from the busiest address.
+func TestEffectOfASharedList(t *testing.T) {
+	for list, peak := range map[string]int{"total": 60, "source": 40} {
+		t.Run(list, func(t *testing.T) {
+			w := newWorld(t)
+			w.askAs("shop", "ada", 0, home, 10)
+			of := func(n int) string {
+				return fmt.Sprintf(`{"user":[{"requests":50}],%q:[{"name":"shared","requests":%d}]}`, list, n)
+			}
+			if s := w.summary("PUT", "/policies/shop", of(100)); !strings.Contains(s, "no counter shows 100 requests in 60s; try a candidate first") {
+				t.Error(s)
+			}
+			w.put("/policies/shop", of(100)).is(http.StatusOK)
+			w.askAs("shop", "ada", 0, home, 20)
+			w.askAs("shop", "bob", 0, home, 20)
+			w.askAs("shop", "bob", 0, elsewhere, 20)
+			lower := func(n int) string {
+				s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", of(n)), ": ")
+				return strings.TrimSuffix(s, young)
+			}
+			equal(t, "below the peak", lower(peak-1), wouldDeny+"requests of 1 of 1 active client")
+			equal(t, "at the peak", lower(peak), wouldDeny+"no request of 1 active client.")
+			equal(t, "higher", w.summary("PUT", "/policies/shop", of(200)), notWidened)
+		})
+	}
 }
 
 // TestEffectOfASourceBesideACandidate: the denials of a candidate without a source are not used for
@@ -146,28 +189,6 @@ func TestEffectOfASourceBesideACandidate(t *testing.T) {
 	w.askAs("shop", "ada", 0, home, 8)
 	s := w.summary("PUT", "/policies/shop", `{"mode":"enforce",`+lists+`,`+source+`}`)
 	equal(t, "by the source", strings.HasPrefix(s, wouldDeny+"requests of 1 of 1 active client: shop (at least 1)."), true)
-}
-
-// TestEffectOfASource: a new source limit has no figures to compare with. A lowered one is compared
-// with its peak, which comes from the busiest address.
-func TestEffectOfASource(t *testing.T) {
-	w := newWorld(t)
-	w.askAs("shop", "ada", 0, home, 10)
-	set := `{"source":[{"name":"per-address","requests":100}]}`
-	if s := w.summary("PUT", "/policies/shop", set); !strings.Contains(s, "no counter shows 100 requests in 60s; try a candidate first") {
-		t.Error(s)
-	}
-	w.put("/policies/shop", set).is(http.StatusOK)
-	w.askAs("shop", "ada", 0, home, 20)
-	w.askAs("shop", "bob", 0, home, 20)
-	w.askAs("shop", "bob", 0, elsewhere, 20)
-	lower := func(n string) string {
-		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", `{"user":[{"requests":60}],"source":[{"name":"per-address","requests":`+n+`}]}`), ": ")
-		return strings.TrimSuffix(s, young)
-	}
-	equal(t, "below the peak", lower("39"), wouldDeny+"requests of 1 of 1 active client")
-	equal(t, "at the peak", lower("40"), wouldDeny+"no request of 1 active client.")
-	equal(t, "higher", w.summary("PUT", "/policies/shop", `{"source":[{"name":"per-address","requests":200}]}`), notWidened)
 }
 
 // TestEffectOfGrants: a limit that counts more grants than before denies more, and one that counts

@@ -90,7 +90,9 @@ func TestUndoOfAnEnd(t *testing.T) {
 	w.put("/policies/shop?for=2h", `{"trusted":true}`).is(http.StatusOK)
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	for _, undone := range []string{"2", "4"} {
-		w.undo(undone + "/undo").is(http.StatusOK)
+		a := w.undo(undone + "/undo").is(http.StatusOK)
+		equal(t, "target", a.at("changes", 0, "target"), any("policies/shop"))
+		equal(t, "entry", w.newest().Target, "policies/shop")
 		equal(t, "end", until(), any("2026-03-01T14:00:00Z"))
 		w.undo("1/undo?validate=true").is(http.StatusOK)
 		again := map[string]string{"2": "3", "4": "5"}[undone]
@@ -133,4 +135,28 @@ func TestUndoAndReadsWithoutTheStore(t *testing.T) {
 	w.undo("1/undo").is(http.StatusServiceUnavailable).says("nothing was changed as far as is known")
 	a := w.send(request{method: http.MethodGet, path: "/audit", token: reader}).is(http.StatusServiceUnavailable).says("the store could not be asked; try again")
 	equal(t, "detail of a read", a.at("detail"), any("the store could not be asked; try again"))
+}
+
+// TestBulkChangeOfWhatIsTemporary: the plan of a change of several targets shows which ones it makes
+// permanent, and which ones get another end.
+func TestBulkChangeOfWhatIsTemporary(t *testing.T) {
+	w := newWorld(t)
+	end := any("2026-03-01T13:00:00Z")
+	w.put("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	a := w.changes("?validate=true", `{"for":"2h","changes":[{"target":"policies/shop","value":{"trusted":true}}]}`).is(http.StatusOK)
+	equal(t, "until", a.at("changes", 0, "until"), any("2026-03-01T14:00:00Z"))
+	equal(t, "was until", a.at("changes", 0, "was_until"), end)
+
+	note := `{"changes":[{"target":"policies/shop","value":{"note":"x"}},{"target":"policies/app","value":{"note":"x"}}]}`
+	for _, query := range []string{"?validate=true", ""} {
+		a = w.changes(query, note).is(http.StatusOK)
+		equal(t, "until", a.at("changes", 0, "until"), nil)
+		equal(t, "was until", a.at("changes", 0, "was_until"), end)
+		equal(t, "the other was until", a.at("changes", 1, "was_until"), nil)
+	}
+	equal(t, "until", w.get("/policies/shop").at("meta", "until"), nil)
+
+	a = w.undo("2/undo?validate=true").is(http.StatusOK)
+	equal(t, "comes back until", a.at("changes", 0, "until"), end)
+	equal(t, "was until", a.at("changes", 0, "was_until"), nil)
 }
