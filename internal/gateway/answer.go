@@ -60,13 +60,13 @@ func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, stat
 
 // note records the outcome and error code of an answer that the gateway itself wrote.
 func (x *tokenCall) note(o Outcome, code oautherr.Code) {
-	x.result.outcome, x.result.code = o, string(code)
+	x.result.Outcome, x.result.code = o, string(code)
 }
 
 // unreachable answers a token request that the upstream did not answer.
 func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	o, status, description := x.g.whyUnreachable(r, err)
-	x.result.outcome = o
+	x.result.Outcome = o
 	x.letGo(r.Context())
 	x.fail(w, r, o, status, oautherr.TemporarilyUnavailable, description)
 }

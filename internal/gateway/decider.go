@@ -154,15 +154,8 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 	case err != nil:
 		x.limit(x.out, r, err)
 	default:
-		x.result.outcome = Passed
+		x.result.Outcome = Passed
 		x.out.WriteHeader(http.StatusOK)
 	}
 	return asked
-}
-
-// conclude counts and logs a request after the Decider has answered it.
-func (x *tokenCall) conclude(r *http.Request) {
-	x.g.counts.requests[x.result.outcome].Add(1)
-	x.log(r)
-	x.g.o.Answered(r.Context(), x.summary())
 }

@@ -153,8 +153,8 @@ func isPage(h http.Header) bool {
 // says that no token was issued, settle only records the error, and letGo releases the reservation.
 func (x *tokenCall) settle(ctx context.Context, body []byte) {
 	a := x.g.reader.Read(body)
-	if body != nil && !a.Issued && (a.Failed || len(body) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())) {
-		x.result.outcome = Failed
+	if body != nil && !a.Issued && (a.Failed || len(body) == 0 || x.result.Status != http.StatusOK || isPage(x.out.Header())) {
+		x.result.Outcome = Failed
 		x.refused(&a)
 		return
 	}

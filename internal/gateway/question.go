@@ -164,7 +164,7 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 			shown = i
 		}
 	}
-	x.result.user, x.result.noUser, x.result.decision = all[shown].Key.Username, all[shown].Unknown, decisions[shown]
+	x.result.Username, x.result.noUser, x.result.Decision = all[shown].Key.Username, all[shown].Unknown, decisions[shown]
 	fields, err := oautherr.Of(all[shown].Key, &decisions[shown])
 	x.out.fields = fields
 	return err

@@ -44,10 +44,10 @@ func (a *answer) WriteHeader(status int) {
 		a.interim(status)
 		return
 	}
-	a.status, a.x.result.status = status, status
+	a.status, a.x.result.Status = status, status
 	maps.Copy(a.ResponseWriter.Header(), a.header)
 	if success(status) { // otherwise Write reads the reason from the body
-		a.x.result.outcome = Issued
+		a.x.result.Outcome = Issued
 		if a.withheld = a.readable(); a.withheld {
 			return
 		}

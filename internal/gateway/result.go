@@ -72,23 +72,6 @@ func (g *Gateway) Stats() Stats {
 	return s
 }
 
-// result describes one token request.
-type result struct {
-	outcome Outcome
-	status  int    // of the upstream; 0: none yet
-	code    string // the OAuth error of the gateway's own answer
-	refusal string // the OAuth error of an upstream answer without a token
-	// wrongSecret is set if refusal means that the client's secret is wrong.
-	wrongSecret bool
-	started     time.Time
-	remote      netip.Addr
-	// user is the user that the request counts against, or would have. Empty: unknown or no user.
-	user     string
-	noUser   bool               // the request has a user, but was checked without knowing it
-	decision ratelimit.Decision // zero: the limits were not checked
-	late     bool               // the user was already at their limit, which only the answer showed
-}
-
 // Result describes one token request, for [Options].Answered.
 type Result struct {
 	ClientID, Grant string // as sent; proven only by a token
@@ -100,13 +83,28 @@ type Result struct {
 	Took            time.Duration      // from the header of the request to the end of the answer
 }
 
-// summary returns the Result of the request.
-func (x *tokenCall) summary() Result {
-	return Result{
-		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
-		Outcome: x.result.outcome, Status: x.out.status, Decision: x.result.decision, Late: x.result.late,
-		Took: time.Since(x.result.started),
+// result is a [Result] in the making, with what only the gateway needs. Its Status is that of the
+// upstream; 0: none yet.
+type result struct {
+	Result
+	code    string // the OAuth error of the gateway's own answer
+	refusal string // the OAuth error of an upstream answer without a token
+	// wrongSecret is set if refusal means that the client's secret is wrong.
+	wrongSecret bool
+	started     time.Time
+	remote      netip.Addr
+	noUser      bool // the request has a user, but was checked without knowing it
+}
+
+// conclude counts, logs and reports a request after its answer.
+func (x *tokenCall) conclude(r *http.Request) {
+	x.g.counts.requests[x.result.Outcome].Add(1)
+	if !x.g.inside {
+		x.log(r)
 	}
+	done := x.result.Result
+	done.ClientID, done.Grant, done.Status, done.Took = x.said.ClientID, x.said.Grant, x.out.status, time.Since(x.result.started)
+	x.g.o.Answered(r.Context(), done)
 }
 
 // observed is a writer that records the status and size of the answer.

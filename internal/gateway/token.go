@@ -90,7 +90,7 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		x.unreachable(w, r, err)
 		return
 	}
-	x.result.outcome = Failed // until a token is issued
+	x.result.Outcome = Failed // until a token is issued
 	lasting, end := x.lasting(r.Context())
 	defer end()
 	a := &answer{ResponseWriter: w, x: x, ctx: lasting}
@@ -150,7 +150,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return errUnderWay
 	}
 	x.reservation, x.user = &reservation, r.Key.Username
-	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, reservation.Decision
+	x.result.Username, x.result.noUser, x.result.Decision = x.user, r.Unknown, reservation.Decision
 	if reservation.Rejected() {
 		x.settled = true
 		_, err := oautherr.Of(r.Key, &reservation.Decision)
@@ -237,9 +237,9 @@ func (x *tokenCall) count(ctx context.Context, a *subject.Answer) {
 	g.o.Limiter.Prove(ctx, x.reservation)
 	d := x.reservation.Decision
 	if user != "" || !g.introspect(ctx, i) {
-		d, x.result.late = i.settle(ctx, user)
+		d, x.result.Late = i.settle(ctx, user)
 	}
-	x.result.user, x.result.decision = cmp.Or(user, x.user), d
+	x.result.Username, x.result.Decision = cmp.Or(user, x.user), d
 	x.result.noUser = x.result.noUser && user == ""
 	if fields, err := oautherr.Of(ratelimit.Key{}, &d); err == nil {
 		x.out.fields = fields
@@ -278,31 +278,27 @@ func (x *tokenCall) letGo(ctx context.Context) {
 		})
 	}
 	if x.from.taken {
-		x.g.underWay.release(x.g.o.Now(), &x.from, x.answered() && (x.result.outcome == Gone || guessed(x.result.status, x.result.refusal)))
+		x.g.underWay.release(x.g.o.Now(), &x.from, x.answered() && (x.result.Outcome == Gone || guessed(x.result.Status, x.result.refusal)))
 	}
 }
 
 // end calls letGo in case it was not called before, counts the request, and logs it.
 func (x *tokenCall) end(r *http.Request) {
-	if x.reservation != nil && !x.settled && x.result.outcome == Issued {
-		x.result.outcome = Failed // the answer broke off before anything was written
+	if x.reservation != nil && !x.settled && x.result.Outcome == Issued {
+		x.result.Outcome = Failed // the answer broke off before anything was written
 	}
 	x.letGo(r.Context())
 	if x.gone {
-		x.result.outcome = Gone // but its token counts
+		x.result.Outcome = Gone // but its token counts
 	}
-	x.g.counts.requests[x.result.outcome].Add(1)
-	if !x.g.inside {
-		x.log(r)
-	}
-	x.g.o.Answered(r.Context(), x.summary())
+	x.conclude(r)
 }
 
 // answered reports whether the upstream answered without a token, or the client hung up. A hung-up
 // client counts because someone who guesses secrets could hang up before each refusal.
 func (x *tokenCall) answered() bool {
-	refused := x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
-	return refused || x.result.outcome == Gone
+	refused := x.result.Outcome == Failed && x.result.Status != 0 && x.result.Status < http.StatusInternalServerError
+	return refused || x.result.Outcome == Gone
 }
 
 // errUnchecked is the error of a request that the gateway failed to check.

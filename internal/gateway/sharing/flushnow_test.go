@@ -30,8 +30,5 @@ func TestFlushNow(t *testing.T) {
 		s.Put(time.Now(), token(2), "shop", "ada", time.Time{})
 		s.FlushNow(t.Context())
 		check.Equal(t, "stats", s.Stats(), sharing.Stats{Stored: 2})
-
-		var none *sharing.Subjects
-		none.FlushNow(t.Context())
 	})
 }

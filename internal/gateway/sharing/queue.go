@@ -86,9 +86,6 @@ func (s *Subjects) Flush(ctx context.Context) error {
 // FlushNow is [Subjects.Flush] for an answer that waits for it. It takes at most [ReadTimeout] and
 // does nothing while the store fails.
 func (s *Subjects) FlushNow(ctx context.Context) {
-	if s == nil {
-		return
-	}
 	within, cancel := context.WithTimeout(ctx, ReadTimeout)
 	defer cancel()
 	select {

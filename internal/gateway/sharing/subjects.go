@@ -27,8 +27,7 @@ type Options struct {
 // DefaultMaxWaiting is 65,536 entries, which need about 8 MB.
 const DefaultMaxWaiting = 1 << 16
 
-// Subjects shares the mappings to users. It is safe for concurrent use. A nil *Subjects shares
-// nothing.
+// Subjects shares the mappings to users. It is safe for concurrent use.
 type Subjects struct {
 	store  Store
 	memory *subject.Memory
@@ -64,9 +63,6 @@ type Stats struct {
 
 // Stats returns the counters.
 func (s *Subjects) Stats() Stats {
-	if s == nil {
-		return Stats{}
-	}
 	st := Stats{
 		Found: s.found.Load(), Unknown: s.unknown.Load(), Failed: s.failed.Load(), Skipped: s.skipped.Load(),
 		Stored: s.stored.Load(), GivenUp: s.givenUp.Load(),
@@ -82,7 +78,7 @@ func (s *Subjects) Stats() Stats {
 func (s *Subjects) Find(
 	ctx context.Context, now time.Time, token subject.Digest, clientID, source string,
 ) (user string, known bool) {
-	if s == nil || token.IsZero() {
+	if token.IsZero() {
 		return "", false
 	}
 	if !s.bounds.begin(now, source) {
@@ -130,7 +126,7 @@ func (s *Subjects) report(ctx context.Context, err error) {
 // process ends before the next [Subjects.Flush]. The arguments are the same as for
 // [subject.Memory.Put].
 func (s *Subjects) Put(now time.Time, token subject.Digest, clientID, user string, expires time.Time) {
-	if s == nil || token.IsZero() || !subject.Fit(user) {
+	if token.IsZero() || !subject.Fit(user) {
 		return
 	}
 	longest := now.Add(subject.DefaultMaxLifetime)

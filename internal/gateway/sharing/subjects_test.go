@@ -136,8 +136,7 @@ func TestAnotherInstanceFinds(t *testing.T) {
 	check.Equal(t, "stats", one.Stats(), sharing.Stats{Stored: 3})
 }
 
-// TestWhatIsNotShared checks that unproven data is not shared, and that a nil Subjects shares
-// nothing.
+// TestWhatIsNotShared checks that unproven data is not shared.
 func TestWhatIsNotShared(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
@@ -147,10 +146,6 @@ func TestWhatIsNotShared(t *testing.T) {
 	check.Equal(t, "waiting", s.Stats().Waiting, 0)
 	wantFound(t, s, noon, subject.Digest{}, "shop", "")
 	check.Equal(t, "reads", store.reads, 0)
-	var none *sharing.Subjects
-	none.Put(noon, token(1), "shop", "ada", time.Time{})
-	wantFound(t, none, noon, token(1), "shop", "")
-	check.Equal(t, "stats", none.Stats(), sharing.Stats{})
 }
 
 // TestNothingOfATokenIsStored checks that neither the token nor its digest is stored. With the
