@@ -73,12 +73,12 @@ func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration)
 	if own < 0 {
 		return nil, "", fmt.Errorf("the heartbeat of %s was stored and is not found", self.ID)
 	}
-	return living(all, all[own].Beaten, ttl), previous, nil
+	return Living(all, all[own].Beaten, ttl), previous, nil
 }
 
-// living returns the instances that have beaten within ttl of now. It leaves out instances that are
+// Living returns the instances that have beaten within ttl of now. It leaves out instances that are
 // ttl or more ahead: their clock was wrong.
-func living(all []Instance, now time.Time, ttl time.Duration) []Instance {
+func Living(all []Instance, now time.Time, ttl time.Duration) []Instance {
 	return slices.DeleteFunc(all, func(i Instance) bool { return now.Sub(i.Beaten).Abs() >= ttl })
 }
 
@@ -117,16 +117,22 @@ func (h *Heartbeats) list(ctx context.Context) (all []Instance, err error) {
 	return all, err
 }
 
-// Alive implements [Instances].
-func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
-	now, all, err := h.now(ctx)
+// LastLiving returns the instances that were alive at the newest heartbeat, except for heartbeats
+// that are ttl or more ahead of now.
+func LastLiving(all []Instance, now time.Time, ttl time.Duration) []Instance {
 	var newest time.Time
 	for _, i := range all {
 		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
 			newest = i.Beaten
 		}
 	}
-	return living(all, newest, ttl), err
+	return Living(all, newest, ttl)
+}
+
+// Alive implements [Instances].
+func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
+	now, all, err := h.now(ctx)
+	return LastLiving(all, now, ttl), err
 }
 
 // now reads the time of the store and all heartbeats.
@@ -149,7 +155,7 @@ func (h *Heartbeats) Reports(ctx context.Context, ttl time.Duration) ([]Instance
 	if err != nil {
 		return nil, err
 	}
-	list := living(all, now, ttl)
+	list := Living(all, now, ttl)
 	keys, places := make([]string, len(list)), make(map[string]int, len(list))
 	for i := range list {
 		keys[i], places[list[i].ID] = list[i].ID, i

@@ -1,6 +1,9 @@
 package memstore_test
 
 import (
+	"bytes"
+	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -9,12 +12,32 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
 
-// The tests of this file are for the heartbeats of every store: the store in memory has only the
-// tables for [syncer.Heartbeats].
+// heartbeats are an implementation of heartbeats.
+type heartbeats interface {
+	syncer.Instances
+	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
+}
+
+// both runs a test with the heartbeats in tables, and with those of the store in memory.
+func both(t *testing.T, test func(t *testing.T, s heartbeats, now *time.Time)) {
+	t.Helper()
+	for name, open := range map[string]func(clock func() time.Time) heartbeats{
+		"memory": func(clock func() time.Time) heartbeats { return &memstore.Store{Clock: clock} },
+		"tables": func(clock func() time.Time) heartbeats {
+			return syncer.NewHeartbeats(&tables{clock: clock, records: map[string]map[string]store.Record{}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+			test(t, open(func() time.Time { return now }), &now)
+		})
+	}
+}
 
 // TestOneProcess: a process remembers the state of its own heartbeat, and detects another process
 // with its ID.
@@ -46,9 +69,10 @@ func ids(list []syncer.Instance) (s string) {
 
 // TestInstances: who is alive after each heartbeat, by the clock of the store, which may jump; who
 // was alive at the newest heartbeat; and who has a report.
-func TestInstances(t *testing.T) {
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &memstore.Store{Clock: func() time.Time { return now }}
+func TestInstances(t *testing.T) { both(t, testInstances) }
+
+func testInstances(t *testing.T, s heartbeats, now *time.Time) {
+	t.Helper()
 	last := func() string {
 		list, err := s.Alive(t.Context(), time.Minute)
 		check.OK(t, err)
@@ -74,7 +98,7 @@ func TestInstances(t *testing.T) {
 		{-time.Hour, "a", "", "a ", "a ", "a "}, // a clock that was wrong has dated the others
 		{time.Hour - time.Second, "c", "", "b c ", "b c ", "b c "},
 	} {
-		now = now.Add(step.jump)
+		*now = now.Add(step.jump)
 		if step.beats != "" {
 			alive, _, err := s.Beat(t.Context(), syncer.Instance{ID: step.beats}, time.Minute)
 			check.OK(t, err)
@@ -89,9 +113,11 @@ func TestInstances(t *testing.T) {
 }
 
 // TestHeartbeat: every field is kept, and only Reports returns reports.
-func TestHeartbeat(t *testing.T) {
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &memstore.Store{Clock: func() time.Time { return now }}
+func TestHeartbeat(t *testing.T) { both(t, testHeartbeat) }
+
+func testHeartbeat(t *testing.T, s heartbeats, clock *time.Time) {
+	t.Helper()
+	now := *clock
 	want := []syncer.Instance{
 		{ID: "a", Beaten: now, Time: now.Add(time.Second), Nonce: "n2"}, {ID: "b", Beaten: now, Nonce: "n"}, {ID: "c", Beaten: now},
 	}
@@ -118,8 +144,11 @@ func TestHeartbeat(t *testing.T) {
 }
 
 // TestHeartbeatsTogether: concurrent heartbeats under few IDs all succeed, and see themselves.
-func TestHeartbeatsTogether(t *testing.T) {
-	s, names := &memstore.Store{}, []string{"a", "b", "c", "d"}
+func TestHeartbeatsTogether(t *testing.T) { both(t, testTogether) }
+
+func testTogether(t *testing.T, s heartbeats, _ *time.Time) {
+	t.Helper()
+	names := []string{"a", "b", "c", "d"}
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
@@ -135,3 +164,84 @@ func TestHeartbeatsTogether(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "alive, and the nonce before", ids(alive)+previous, "a b c d n")
 }
+
+// tables has the methods of [store.Backend] that heartbeats need.
+type tables struct {
+	store.Backend
+	mu      sync.Mutex
+	clock   func() time.Time
+	records map[string]map[string]store.Record
+}
+
+// in calls do with the records of a table, unless ctx has ended.
+func (b *tables) in(ctx context.Context, t store.Table, do func(records map[string]store.Record)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.records[t.Name] == nil {
+		b.records[t.Name] = map[string]store.Record{}
+	}
+	if ctx.Err() == nil {
+		do(b.records[t.Name])
+	}
+	return ctx.Err()
+}
+
+// Get implements [store.Backend].
+func (b *tables) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
+	var found []store.Record
+	err := b.in(ctx, t, func(records map[string]store.Record) {
+		for _, key := range keys {
+			if r, ok := records[key]; ok {
+				found = append(found, r)
+			}
+		}
+	})
+	for i := 0; i < len(found) && err == nil; i++ {
+		err = each(found[i])
+	}
+	return err
+}
+
+// List implements [store.Backend], without a query.
+func (b *tables) List(ctx context.Context, t store.Table, _ store.Query, each func(store.Record) error) error {
+	var keys []string
+	err := b.in(ctx, t, func(records map[string]store.Record) { keys = slices.Sorted(maps.Keys(records)) })
+	if err != nil {
+		return err
+	}
+	return b.Get(ctx, t, each, keys...)
+}
+
+// Put implements [store.Backend].
+func (b *tables) Put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) (store.Seen, error) {
+	conflict := false
+	r.Version, r.Nonce, r.Changed = seen.Version+1, store.NewNonce(), b.clock()
+	err := b.in(ctx, t, func(records map[string]store.Record) {
+		was := records[r.Key] // zero if it does not exist
+		if conflict = was.Seen() != seen; !conflict {
+			records[r.Key] = r
+		}
+	})
+	if conflict {
+		return store.Seen{}, store.ErrConflict
+	}
+	return r.Seen(), err
+}
+
+// PutAll implements [store.Backend]. Every record replaces the one before.
+func (b *tables) PutAll(ctx context.Context, t store.Table, list []store.Record) error {
+	return b.in(ctx, t, func(records map[string]store.Record) {
+		for _, r := range list {
+			r.Value = bytes.Clone(r.Value)
+			records[r.Key] = r
+		}
+	})
+}
+
+// Delete implements [store.Backend], in any state.
+func (b *tables) Delete(ctx context.Context, t store.Table, _ *store.Seen, key string) error {
+	return b.in(ctx, t, func(records map[string]store.Record) { delete(records, key) })
+}
+
+// Now implements [store.Backend].
+func (b *tables) Now(ctx context.Context) (time.Time, error) { return b.clock(), ctx.Err() }

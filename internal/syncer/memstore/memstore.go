@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
@@ -25,7 +24,7 @@ type Store struct {
 	mu        sync.Mutex
 	readFirst bool // in the latest call
 	docs      map[ratelimit.CounterID]*document
-	tables    map[string]map[string]store.Record // of the heartbeats
+	instances map[string]syncer.Instance // by ID
 }
 
 // document is one counter.
