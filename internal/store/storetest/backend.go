@@ -274,6 +274,9 @@ func (s suite) same(want store.Record, got *store.Record) {
 // sameValue compares the tokens of JSON values: spelling does not matter. The order and every bit of a number do.
 func (s suite) sameValue(want, got []byte) {
 	s.Helper()
+	if bytes.Equal(want, got) {
+		return // values of megabytes take seconds under the race detector
+	}
 	w, g := tokens(want), tokens(got)
 	s.check(slices.Equal(w, g), "the value is %.1000s, want %.1000s", got, want)
 }
