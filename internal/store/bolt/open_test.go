@@ -192,7 +192,7 @@ func blankFile(path string) error {
 func content(b []byte) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
-		check.OK(t, os.WriteFile(path, b, 0o640)) //nolint:gosec // that the mode stays is checked
+		check.OK(t, os.WriteFile(path, b, 0o640))
 	}
 }
 
