@@ -20,7 +20,7 @@ func TestGatewayPages(t *testing.T) {
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		check.OK(t, err)
-		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range line.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
 			args := strings.Fields(strings.ReplaceAll(m[1], "'", "")) // a quoted path has no spaces
 			out, err := newProgram(t, append(args, "--check-config")...).CombinedOutput()
 			check.OK(t, err, m[0], string(out))

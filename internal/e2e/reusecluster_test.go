@@ -81,7 +81,7 @@ func TestReuseAtTwoInstances(t *testing.T) {
 }
 
 // TestReuseEndsAtTheOtherInstance: a token that is revoked at one instance, and one whose client is given a secret
-// there, is not handed out at the other one within the time that docs/reuse.md says.
+// there, is not handed out at the other one within the time that docs/rate-limits.md says.
 func TestReuseEndsAtTheOtherInstance(t *testing.T) {
 	t.Parallel()
 	const within = 2 * time.Second

@@ -13,7 +13,7 @@ import (
 // Algorithm names how the requests inside the window are estimated.
 type Algorithm string
 
-// The algorithms; docs/rate-limiting.md compares them.
+// The algorithms; docs/rate-limits.md compares them.
 const (
 	// Sliding adds the frames that are wholly inside the window, and a part of the oldest frame in
 	// proportion to how much of it the window still covers.
@@ -28,7 +28,7 @@ const (
 // OnOutage names how a limit decides while counts cannot be shared through the store.
 type OnOutage string
 
-// The choices. docs/rate-limiting.md has how much each of them admits.
+// The choices. docs/rate-limits.md has how much each of them admits.
 const (
 	// Share assumes that every other live process has admitted as many requests since the last
 	// exchange as this one. Together they admit about one limit.

@@ -17,12 +17,12 @@ import (
 	"oauth-server/lab/servers"
 )
 
-// nginxThatAsks runs nginx with the configuration of docs/gateway.md, in which only the addresses are replaced.
+// nginxThatAsks runs nginx with the configuration of docs/gateway/proxies.md, in which only the addresses are replaced.
 func nginxThatAsks(t *testing.T, judge, idp string) (address string) {
 	t.Helper()
-	_, rest, found := strings.Cut(read(t, "docs/gateway.md"), "```nginx\n")
+	_, rest, found := strings.Cut(read(t, "docs/gateway/proxies.md"), "```nginx\n")
 	text, _, ended := strings.Cut(rest, "```\n")
-	check.Equal(t, "docs/gateway.md has a configuration of nginx", found && ended, true)
+	check.Equal(t, "docs/gateway/proxies.md has a configuration of nginx", found && ended, true)
 	return runNginxThatAsks(t, "events {}\nhttp {\n"+text+"}\n", judge, idp, nil)
 }
 
@@ -61,7 +61,7 @@ func basic(id string) http.Header {
 	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":secret"))}}
 }
 
-// TestNginxAsksTheJudge is the example of docs/gateway.md.
+// TestNginxAsksTheJudge is the example of docs/gateway/proxies.md.
 func TestNginxAsksTheJudge(t *testing.T) {
 	findNginx(t) // before the server is built
 	var came atomic.Int32

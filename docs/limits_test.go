@@ -12,7 +12,7 @@ import (
 // TestNginxTable: the server accepts what each row of the table has in the place of nginx's.
 func TestNginxTable(t *testing.T) {
 	var rows int
-	for line := range strings.Lines(section(t, "docs/waiting.md", "## If you know nginx")) {
+	for line := range strings.Lines(section(t, "docs/rate-limits.md", "### Let requests wait")) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 4 || !strings.Contains(cells[2], ": ") {
 			continue
