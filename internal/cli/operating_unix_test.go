@@ -25,12 +25,15 @@ type step struct {
 	does    string // instead of a command
 }
 
-// notRun is how many blocks of docs/operating.md no test runs: what they need is not here. A change that
+// operatingPages are pages that are one example together.
+var operatingPages = []string{"rollout.md", "operating.md", "troubleshooting.md"}
+
+// notRun is how many blocks of these pages no test runs: what they need is not here. A change that
 // adds one changes this number, so that none is left out by accident.
 const notRun = 4
 
-// TestOperatingDoc runs every command of docs/operating.md in one shell, in its
-// order, and compares what it prints with what the page shows. Where the page has a
+// TestOperatingDoc runs every command of the pages in one shell, in their
+// order, and compares what it prints with what the page shows. Where a page has a
 // comment "test: …", it does that (pageCluster).
 func TestOperatingDoc(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "sed", "grep"} {
@@ -38,10 +41,13 @@ func TestOperatingDoc(t *testing.T) {
 			t.Skipf("the page needs %s: %v", tool, err)
 		}
 	}
-	text, err := os.ReadFile("../../docs/operating.md")
-	check.OK(t, err)
 	c := newPageCluster(t)
-	page := c.places.Replace(string(text))
+	var page string
+	for _, name := range operatingPages {
+		text, err := os.ReadFile(filepath.Join("../../docs", name))
+		check.OK(t, err)
+		page += c.places.Replace(string(text)) + "\n"
+	}
 	<-awayFromTheFrameEnd(time.Minute)
 	c.runPage(page, notRun)
 }
