@@ -191,8 +191,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesTests: every test that docs/security.md names exists.
-func TestSecurityNamesTests(t *testing.T) {
+// TestAttacksNameTests: every test that docs/attacks.md names exists.
+func TestAttacksNameTests(t *testing.T) {
 	exists := map[string]bool{}
 	for dir := range packages(t) {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
@@ -203,13 +203,13 @@ func TestSecurityNamesTests(t *testing.T) {
 			}
 		}
 	}
-	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(read(t, "docs/security.md"), -1)
+	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(read(t, "docs/attacks.md"), -1)
 	if len(named) < 100 {
-		t.Errorf("docs/security.md names %d tests, want one for each defence", len(named))
+		t.Errorf("docs/attacks.md names %d tests, want one for each defence", len(named))
 	}
 	for _, name := range named {
 		if !exists[name] {
-			t.Errorf("docs/security.md names %s, which does not exist", name)
+			t.Errorf("docs/attacks.md names %s, which does not exist", name)
 		}
 	}
 }
