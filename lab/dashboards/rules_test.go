@@ -126,7 +126,7 @@ func TestEveryAlertHasACaseThatFiresItAndOneThatDoesNot(t *testing.T) {
 }
 
 func TestDocsListEveryAlert(t *testing.T) {
-	page := readFile(t, "../../docs/deployment.md")
+	page := readFile(t, "../../docs/metrics.md")
 	var listed, known []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `(OAuth[A-Za-z]+)` \\|.* \\| (\\w+) \\|$").FindAllStringSubmatch(page, -1) {
 		listed = append(listed, m[1]+" "+m[2])
@@ -137,7 +137,7 @@ func TestDocsListEveryAlert(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(known, listed); diff != "" {
-		t.Errorf("docs/deployment.md lists other alerts than the rules (-rules +page):\n%s", diff)
+		t.Errorf("docs/metrics.md lists other alerts than the rules (-rules +page):\n%s", diff)
 	}
 }
 

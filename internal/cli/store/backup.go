@@ -50,7 +50,7 @@ func (f *dataFileFlags) find() error {
 	}
 	f.Timeout = 30 * time.Second
 	if f.path = app.DataFile(cfg.Store); f.path == "" {
-		return command.Usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/operating-mongodb.md says")
+		return command.Usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/mongodb.md says")
 	}
 	return nil
 }

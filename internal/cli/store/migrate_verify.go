@@ -18,7 +18,7 @@ import (
 const ttlWait = 3 * time.Minute
 
 // errInexact means that a check failed that exact counting depends on.
-var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/operating-mongodb.md")
+var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/mongodb.md")
 
 func newMigrateVerify(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -28,7 +28,7 @@ checks write into a scratch collection of a random name, which is removed in the
 also after an error or Ctrl-C; nothing else is changed. The user needs the rights to
 create and drop a collection (readWrite).
 
-docs/operating-mongodb.md lists the checks by their numbers. The exit status is 1 if
+docs/mongodb.md lists the checks by their numbers. The exit status is 1 if
 counts would not be exact, or if not all checks could be run. TTL deletion may be
 missing: that is shown, and is no failure.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
