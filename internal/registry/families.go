@@ -28,8 +28,8 @@ func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, e
 				continue
 			}
 			calls.Go(func() error {
-				if ended.Err() != nil { // another one has failed
-					return nil
+				if ended.Err() != nil {
+					return nil //nolint:nilerr // another one has failed, and returns why
 				}
 				done, err := r.revokeFamily(ctx, f)
 				if done {
