@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -178,7 +177,7 @@ func TestNoCodeWithoutAgreement(t *testing.T) {
 	f.Operation, f.Err = "Put agreements", errDown
 	_, err := w.approve(w.prompted("shop"), w.session())
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
-	f.Err = accounts.ErrExists // other writers win again and again
+	f.Err = store.ErrConflict // other writers win again and again
 	_, err = w.approve(w.prompted("shop"), w.session())
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	f.Operation = ""

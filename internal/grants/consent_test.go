@@ -133,18 +133,6 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 // tenCodes sets a limit low enough for tests.
 func tenCodes(o *grants.Options) { o.CodesPerSession = 10 }
 
-// TestCodesOfARestoredBrowser: a browser that restores many tabs gets a code for each tab.
-func TestCodesOfARestoredBrowser(t *testing.T) {
-	w := newWorld(t)
-	session, prompt := w.session(), w.asked("shop")
-	for range 120 {
-		_, err := w.approve(prompt, session)
-		check.OK(t, err)
-	}
-	_, err := w.approve(prompt, session)
-	_ = as[*oautherr.LimitedError](t, err)
-}
-
 // TestCodesOfASessionAreLimited opens a new page for each code.
 func TestCodesOfASessionAreLimited(t *testing.T) {
 	w := newWorld(t, tenCodes)

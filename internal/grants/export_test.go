@@ -56,31 +56,3 @@ func FillLastTokens(tokens, clients int) (kept, bytes int) {
 	kept, _ = s.LastTokens()
 	return kept, int(s.last.enforced.size)
 }
-
-// FillRecentTokens issues a number of different tokens, each the given number of times. missed
-// counts those not found the last time. wrong counts those found the first time, before they
-// existed.
-func FillRecentTokens(tokens, times int) (missed, wrong int) {
-	now := time.Now()
-	r := newRecentTokens(now)
-	for round := range times {
-		for i := range tokens {
-			x := &issuance{client: &clientcfg.Client{ID: strconv.Itoa(i)}}
-			switch found := r.Renew(now, r.hash(x), time.Hour); {
-			case found && round == 0:
-				wrong++
-			case !found && round == times-1 && round > 0:
-				missed++
-			}
-		}
-	}
-	return missed, wrong
-}
-
-// WasteOf returns the work done for each token to measure waste.
-func WasteOf(scopes []string) func() {
-	s := &Service{recent: newRecentTokens(time.Now())}
-	s.opts.AccessTokenLifetime = time.Hour
-	x := &issuance{client: &clientcfg.Client{ID: "shop", Audience: []string{"https://api.example.com"}}, scopes: scopes, now: time.Now()}
-	return func() { s.wasted(x) }
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -304,19 +303,6 @@ func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	w.tokens("shop")
 	check.Equal(t, "Username", (*seen)[0].Username, user)
 	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, limiter.Tried{})
-}
-
-// TestGateIsExact: of many concurrent requests, exactly as many pass as the limit allows.
-func TestGateIsExact(t *testing.T) {
-	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))
-	var observed atomic.Int64
-	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, limiter.Decided) { observed.Add(1) } })
-	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
-	check.Equal(t, "passed", passed, 10)
-	for _, err := range failures {
-		_ = as[*oautherr.LimitedError](t, err)
-	}
-	check.Equal(t, "decisions", observed.Load(), 100)
 }
 
 func TestLimitedErrorCountsSeconds(t *testing.T) {

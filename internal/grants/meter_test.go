@@ -191,28 +191,6 @@ func TestQueriesAreLimited(t *testing.T) {
 	check.OK(t, revoke("app", elsewhere))
 }
 
-// TestFullMeters: if the meters have no room for another key, new addresses are limited together,
-// before a password is hashed and before a grant is looked up.
-func TestFullMeters(t *testing.T) {
-	w, f := failingWorld(t, few, strict)
-	good := refreshing(w.tokens("app").RefreshToken)
-	w.reopen(func(o *grants.Options) { o.SignIn.Meters = attempts.NewSet(start, 1) })
-	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }
-	for i := range 200 { // far more than eight shared counters admit
-		_ = w.present(address(i), "app", refreshing("x"))
-		_ = w.signIn(address(i), "alice", "x")
-	}
-	operations := f.Count()
-	for i := 200; i < 220; i++ {
-		_ = as[*oautherr.LimitedError](t, w.present(address(i), "app", good))
-		wantTooMany(t, w.signIn(address(i), "bob", password))
-	}
-	check.Equal(t, "operations", operations, map[string]int{})
-	w.clock.Advance(2 * time.Minute)
-	check.OK(t, w.present(here, "app", good))
-	check.OK(t, w.signIn(here, "bob", password))
-}
-
 // TestProvenInFullMeters: a flood of names and addresses does not limit callers that have
 // authenticated: a client with its secret, an address from which a public client got a token, and a
 // user at an address with a correct password. Their own failures do limit them.

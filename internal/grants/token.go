@@ -155,10 +155,11 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	if req.RefreshToken == "" {
 		return fail(oautherr.InvalidRequest, "The parameter refresh_token is missing.")
 	}
-	sealed := false
-	if x.sent, sealed = s.unseal(req.RefreshToken); !sealed {
+	sent, sealed := s.unseal(req.RefreshToken)
+	if !sealed {
 		return x.unknown()
 	}
+	x.sent = sent
 	if err = s.lookGrant(ctx, x); err == nil {
 		err = s.judge(ctx, x)
 	}

@@ -74,21 +74,3 @@ func TestWasteIsMeasuredOfWhatIsIssued(t *testing.T) {
 	w.mustToken("shop", clientCredentials)
 	check.Equal(t, "issued", n, 2)
 }
-
-// TestRecentTokensAreBounded: the table has a fixed size, and forgets the oldest first.
-func TestRecentTokensAreBounded(t *testing.T) {
-	missed, wrong := grants.FillRecentTokens(50_000, 2)
-	if missed > 500 || wrong > 0 {
-		t.Errorf("of 50,000 tokens that were issued twice, %d were not found; %d were found that were not issued", missed, wrong)
-	}
-	if missed, wrong = grants.FillRecentTokens(1_000_000, 1); wrong > 0 {
-		t.Errorf("%d tokens were found that were not issued (%d)", wrong, missed)
-	}
-}
-
-func BenchmarkWaste(b *testing.B) {
-	measure := grants.WasteOf([]string{"read", "write", "admin"})
-	for b.Loop() {
-		measure()
-	}
-}
