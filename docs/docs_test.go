@@ -151,7 +151,9 @@ func (r rule) row(name string) string {
 	return "| `" + name + "` | " + at + " | " + dash(only) + " | " + dash(never) + " |"
 }
 
-func quoted(s string) string { return "`" + strings.TrimPrefix(s, "oauth-server/") + "`" }
+func quoted(s string) string {
+	return "`" + strings.TrimSuffix(strings.TrimPrefix(s, "oauth-server/"), "$") + "`"
+}
 
 func dash(list []string) string {
 	if len(list) == 0 {

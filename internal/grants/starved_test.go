@@ -1,7 +1,6 @@
 package grants_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -17,7 +16,7 @@ import (
 func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]overload.Request, gate *overload.Shedder) {
 	t.Helper()
 	starved, shed = new(bool), new([]overload.Request)
-	gate = overload.New(overload.DefaultSettings(), func(_ context.Context, r *overload.Request, o overload.Outcome) {
+	gate = overload.New(overload.DefaultSettings(), func(r *overload.Request, o overload.Outcome) {
 		check.Equal(t, "outcome", o, overload.Shed)
 		*shed = append(*shed, *r)
 	})
