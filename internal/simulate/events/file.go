@@ -47,16 +47,10 @@ const (
 	heldInAll = 64 << 10
 )
 
-// shared is the state that the files of one reader share.
-type shared struct {
-	Options
-	depth int
-}
-
-// open opens a log and detects its format. It counts lines in t and bytes in n.
-func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
-	f := &file{name: name, tally: t, depth: c.depth}
-	from, closeFile := c.Stdin, func() error { return nil }
+// openFile opens a log and detects its format. It counts lines in t and bytes in n.
+func (r *Reader) openFile(name string, t *tally, n *atomic.Int64) (*file, error) {
+	f := &file{name: name, tally: t, depth: r.depth}
+	from, closeFile := r.o.Stdin, func() error { return nil }
 	if name != "-" {
 		opened, err := os.Open(name) //nolint:gosec // G304: the caller names the log
 		if err != nil {
@@ -69,7 +63,7 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 		closeContent()
 		_ = closeFile() // the file was only read
 	}
-	if err := f.begin(c, content); err != nil {
+	if err := f.begin(&r.o, content); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -77,8 +71,8 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 }
 
 // begin examines the first lines.
-func (f *file) begin(c *shared, from io.Reader) error {
-	f.clock.zone = c.Zone
+func (f *file) begin(o *Options, from io.Reader) error {
+	f.clock.zone = o.Zone
 	f.in = newInput(from)
 	head := f.in.head()
 	if space(head, 0) == len(head) {
@@ -88,15 +82,15 @@ func (f *file) begin(c *shared, from io.Reader) error {
 	if err := foreign(f.name, head); err != nil {
 		return err
 	}
-	if f.format = c.Format; f.format == Auto {
-		f.format = detect(head, &c.Mapping)
+	if f.format = o.Format; f.format == Auto {
+		f.format = detect(head, &o.Mapping)
 	}
 	if f.format == "" {
 		return fmt.Errorf("the format of %s cannot be recognised by its first lines: name it with --format, or json or csv with --map too", f.name)
 	}
-	p, err := newParser(f.format, c, head)
+	p, err := newParser(f.format, &o.Mapping, head)
 	if err != nil {
-		if err = fmt.Errorf("%s: %w", f.name, err); !c.Mapping.empty() {
+		if err = fmt.Errorf("%s: %w", f.name, err); !o.Mapping.empty() {
 			err = &MappingError{err}
 		}
 		return err

@@ -76,15 +76,15 @@ type wanted struct {
 }
 
 // newParser returns the parser of a format. head is the beginning of the log.
-func newParser(f Format, c *shared, head []byte) (*parser, error) {
+func newParser(f Format, m *Mapping, head []byte) (*parser, error) {
 	p := &parser{}
 	switch f {
 	case JSON:
-		return p, p.mapJSON(&c.Mapping)
+		return p, p.mapJSON(m)
 	case CSV:
-		return p, p.mapTable(&c.Mapping, head)
+		return p, p.mapTable(m, head)
 	case Common, Combined:
-		return p, p.mapWeb(&c.Mapping, f)
+		return p, p.mapWeb(m, f)
 	default:
 		p.use(presets[f])
 		return p, nil

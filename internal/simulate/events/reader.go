@@ -13,7 +13,8 @@ import (
 // Reader yields the token requests of logs in the order of their time. It implements [traffic.Source]. Only
 // [Reader.Progress] may be called while another method runs.
 type Reader struct {
-	shared  *shared
+	o       Options
+	depth   int // requests that wait per file
 	tally   tally
 	files   []traffic.File
 	read    atomic.Int64 // bytes
@@ -42,9 +43,7 @@ func Open(names []string, o Options) (*Reader, error) {
 	if err := o.validate(names); err != nil {
 		return nil, err
 	}
-	r := &Reader{shared: &shared{
-		Options: o, depth: min(max(heldInAll/len(names), shallow), deepest),
-	}}
+	r := &Reader{o: o, depth: min(max(heldInAll/len(names), shallow), deepest)}
 	for _, name := range names {
 		if err := r.add(name, len(names) == 1); err != nil {
 			r.Close()
@@ -64,7 +63,7 @@ func (r *Reader) add(name string, alone bool) error {
 	r.total += n
 	r.unknown = r.unknown || !regular
 	if alone || !regular {
-		f, err := r.shared.open(name, &r.tally, &r.read)
+		f, err := r.openFile(name, &r.tally, &r.read)
 		if err != nil {
 			return err
 		}
@@ -72,7 +71,7 @@ func (r *Reader) add(name string, alone bool) error {
 		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from here on the reader closes it
 		return r.first(f)
 	}
-	f, err := r.shared.open(name, &tally{}, new(atomic.Int64))
+	f, err := r.openFile(name, &tally{}, new(atomic.Int64))
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func (r *Reader) add(name string, alone bool) error {
 // first reads the first requests of a file. If a strict reader finds an unreadable line, reading
 // ends, and first returns no error.
 func (r *Reader) first(f *file) error {
-	err := f.first(r.shared.Strict)
+	err := f.first(r.o.Strict)
 	if line := (*LineError)(nil); errors.As(err, &line) {
 		r.fail(err)
 		return nil
@@ -136,7 +135,7 @@ func (r *Reader) arrange() bool {
 
 // holds reports whether the file has another request. Otherwise it closes the file.
 func (r *Reader) holds(f *file) bool {
-	err := f.fill(r.shared.Strict)
+	err := f.fill(r.o.Strict)
 	if err != nil {
 		r.fail(err)
 	}
@@ -159,7 +158,7 @@ func (r *Reader) start(w laterOn) *file {
 	if w.opened != nil {
 		return w.opened
 	}
-	f, err := r.shared.open(w.name, &r.tally, &r.read)
+	f, err := r.openFile(w.name, &r.tally, &r.read)
 	if err != nil {
 		r.fail(r.tally.unread(errReading, w.name, 1))
 		return nil
@@ -176,7 +175,7 @@ func (r *Reader) start(w laterOn) *file {
 
 // fail ends reading if the reader is strict.
 func (r *Reader) fail(err error) {
-	if r.shared.Strict {
+	if r.o.Strict {
 		r.err = fmt.Errorf("stopped at the first line that cannot be read: %w", err)
 	}
 }
