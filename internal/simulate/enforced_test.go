@@ -75,7 +75,7 @@ func mixedTraffic() (all []traffic.Request) {
 		add(600, of.gap, func(i int) traffic.Request {
 			r := credentials(of.id)
 			if of.id == "reuser" && i%3 == 0 {
-				r.Scope = "read"
+				r.Scope = []string{"read write", "write read"}[i%2] // the same set
 			}
 			return r
 		})
@@ -111,7 +111,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	for _, id := range []string{"reuser", "hammer", "waiter", "both", "strict", "shop", "login"} {
 		clients[id] = &clientcfg.Client{
 			ID: id, Grants: clientcfg.Grants(), SecretDigest: secret.DigestOf("secret"), Stamp: secret.NewStamp(),
-			RedirectURIs: []string{"https://shop.example.com/callback"}, Scopes: []string{"read", "write"},
+			RedirectURIs: []string{"https://shop.example.com/callback"}, Scopes: []string{"read", "write", "list"},
 		}
 	}
 	clients.MustBeValid(t)

@@ -109,9 +109,8 @@ func TestClients(t *testing.T) {
 	check.Equal(t, "to", r.To, testworld.Noon.Add(5*time.Minute))
 }
 
-// TestOrderOfTheServer: bans, totals, sources, reuse and queues apply in the order of the server.
+// TestOrderOfTheServer: what TestPredictionIsEnforcement cannot show, because the server has no such requests.
 func TestOrderOfTheServer(t *testing.T) {
-	longest, one := ratelimit.MaxWait(10*time.Second), 1
 	refreshes := ratelimit.NewLimit("refreshes", 1, time.Hour)
 	refreshes.Grants = ratelimit.GrantRefresh
 	address := netip.MustParseAddr("192.0.2.7")
@@ -132,32 +131,6 @@ func TestOrderOfTheServer(t *testing.T) {
 				s.add(0, time.Second, 9, traffic.Request{Client: "shop", User: "ada", Grant: "urn:ietf:params:oauth:grant-type:device_code"})
 			},
 			simulate.Counts{Admitted: 9},
-		},
-		"banned": {
-			ratelimit.Policy{Ban: &ratelimit.Ban{Denials: 2, Within: time.Minute, For: time.Hour, Factor: 1, Max: time.Hour}},
-			func(s *script) {
-				s.add(0, time.Second, 9, credentials("shop"))
-				s.add(time.Hour, time.Second, 10, credentials("shop"))
-			},
-			simulate.Counts{Admitted: 6, Denied: 4, Banned: 9}, // the first 5 requests decide, and after the ban 5 more
-		},
-		"reused": {
-			ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse},
-			func(s *script) {
-				s.add(0, time.Second, 5, credentials("shop"))
-				other := credentials("shop")
-				other.Scope = "b a"
-				s.add(10*time.Second, time.Second, 1, other)
-			},
-			simulate.Counts{Admitted: 3, Reused: 2, Denied: 1},
-		},
-		"total": {
-			ratelimit.Policy{Total: shared("total", 4)},
-			func(s *script) {
-				s.add(0, time.Second, 3, refresh("shop", "ada"))
-				s.add(10*time.Second, time.Second, 3, refresh("shop", "bob"))
-			},
-			simulate.Counts{Admitted: 4, Denied: 2},
 		},
 		"source": {
 			ratelimit.Policy{Source: shared("source", 2)},
@@ -180,11 +153,6 @@ func TestOrderOfTheServer(t *testing.T) {
 				s.add(20*time.Second, time.Second, 1, unknown)
 			},
 			simulate.Counts{Admitted: 8, Denied: 2},
-		},
-		"waits": {
-			ratelimit.Policy{MaxWait: &longest, MaxWaiting: &one, Client: []ratelimit.Limit{fast(2)}},
-			func(s *script) { s.add(0, 100*time.Millisecond, 4, credentials("shop")) },
-			simulate.Counts{Admitted: 2, Delayed: 1, Denied: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
