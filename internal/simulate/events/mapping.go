@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,12 +36,15 @@ func conditionOf(text string) condition {
 	return condition{field, want, false}
 }
 
-// on compiles the condition for a slot.
-func (c condition) on(slot int) wanted {
-	w := wanted{slot: slot, not: c.not}
-	w.text, w.anyBefore = strings.CutPrefix(c.text, "*")
-	w.text, w.anyAfter = strings.CutSuffix(w.text, "*")
-	return w
+// matches reports whether a text meets the condition.
+func (c *condition) matches(text []byte) bool {
+	want, anyBefore := strings.CutPrefix(c.text, "*")
+	want, anyAfter := strings.CutSuffix(want, "*")
+	i := bytes.Index(text, []byte(want))
+	if anyBefore {
+		i = bytes.LastIndex(text, []byte(want))
+	}
+	return (i >= 0 && (anyBefore || i == 0) && (anyAfter || i+len(want) == len(text))) != c.not
 }
 
 // ParseMapping reads a mapping: pairs of a key and a field, separated by commas, such as
@@ -133,7 +137,7 @@ func (p *parser) apply(m *Mapping, place func(field string, slot int) error) err
 			return err
 		}
 		c.not = !c.not
-		p.rules = append(p.rules, compiledRule{effect{problem: skip}, []wanted{c.on(slot)}})
+		p.rules = append(p.rules, compiledRule{effect{problem: skip}, []wanted{{slot, c}}})
 	}
 	p.scanner = newScanner(len(slots) + 1)
 	p.missing = &problem{purposeOf("client", m.fields["client"]), "is missing"}

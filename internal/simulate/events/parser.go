@@ -70,9 +70,8 @@ type compiledRule struct {
 
 // wanted is a condition on the text in a slot.
 type wanted struct {
-	slot                     int
-	text                     string
-	not, anyBefore, anyAfter bool
+	slot int
+	condition
 }
 
 // newParser returns the parser of a format. head is the beginning of the log.
@@ -229,24 +228,11 @@ func seconds(text []byte) time.Duration {
 // meets reports whether the values meet all conditions.
 func (p *parser) meets(all []wanted) bool {
 	for i := range all {
-		w := &all[i]
-		if w.matches(p.values[w.slot].text()) == w.not {
+		if w := &all[i]; !w.matches(p.values[w.slot].text()) {
 			return false
 		}
 	}
 	return true
-}
-
-func (w *wanted) matches(text []byte) bool {
-	switch {
-	case !w.anyBefore && !w.anyAfter:
-		return string(text) == w.text
-	case w.anyBefore && w.anyAfter:
-		return bytes.Contains(text, []byte(w.text))
-	case w.anyBefore:
-		return bytes.HasSuffix(text, []byte(w.text))
-	}
-	return bytes.HasPrefix(text, []byte(w.text))
 }
 
 // failed reports whether a request with that status failed for another reason than a limit. Such a

@@ -223,7 +223,7 @@ func (p *parser) use(s *preset) {
 		compiled := compiledRule{effect: r.effect}
 		for text := range strings.FieldsSeq(r.when) {
 			c := conditionOf(text)
-			compiled.when = append(compiled.when, c.on(slots[c.field]))
+			compiled.when = append(compiled.when, wanted{slots[c.field], c})
 		}
 		p.rules = append(p.rules, compiled)
 	}
