@@ -66,12 +66,13 @@ func (c *Counts) Refused() uint64 { return c.Denied + c.Banned }
 func (c *Counts) Issued() uint64 { return c.Admitted + c.Delayed }
 
 // RefusedShare returns the share of refused requests, 0 to 1.
-func (c *Counts) RefusedShare() float64 { return share(c.Refused(), c.Requests) }
+func (c *Counts) RefusedShare() float64 { return Share(c.Refused(), c.Requests) }
 
 // WastedShare returns the share of wasted tokens among the issued ones, 0 to 1.
-func (c *Counts) WastedShare() float64 { return share(c.Wasted, c.Issued()) }
+func (c *Counts) WastedShare() float64 { return Share(c.Wasted, c.Issued()) }
 
-func share(part, whole uint64) float64 {
+// Share returns part divided by whole; 0 if there is nothing.
+func Share(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
 	}

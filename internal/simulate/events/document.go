@@ -22,7 +22,7 @@ type document struct {
 	pairs   bool   // the records are arrays, as in Loki
 	objects int    // that are around the next value
 	missing bool   // the innermost of them had no such member yet
-	begin   uint64 // the line in which it begins
+	begin   uint64 // its first line
 	failed  bool   // the rest is not valid JSON
 }
 
@@ -77,7 +77,8 @@ func documentOf(in *input) *document {
 	return d
 }
 
-// isSplit reports whether an object at the beginning of head is split into lines, or shares its line with others.
+// isSplit reports whether the object at the beginning of head has several lines, or shares its line
+// with others.
 func isSplit(head []byte) bool {
 	first, rest, more := bytes.Cut(head, []byte{'\n'})
 	if end := passOver(first, 0); end > 0 {
@@ -89,8 +90,7 @@ func isSplit(head []byte) bool {
 	return more && (next == len(rest) || rest[next] != '{')
 }
 
-// next returns the next record, and the line in which it begins. It returns no more after a value
-// that is not valid JSON.
+// next returns the next record and its first line. A value that is not valid JSON ends the document.
 func (d *document) next() (record []byte, line uint64, p *problem, ok bool) {
 	for !d.failed {
 		var err error
@@ -154,7 +154,7 @@ func (d *document) record() (record []byte, line uint64, p *problem, ok bool) {
 	return record, line, p, true
 }
 
-// nextLine returns the line in which the next value begins.
+// nextLine returns the first line of the next value.
 func (d *document) nextLine() uint64 {
 	b := d.UnreadBuffer()
 	return d.from.lineAt(d.InputOffset() + int64(len(b)-len(bytes.TrimLeft(b, " \t\r\n,:"))))

@@ -59,7 +59,7 @@ func parseDate(layout, text string) (at time.Time, local, ok bool) {
 }
 
 // parseEpoch reads a number of seconds, milliseconds, microseconds or nanoseconds since 1970. The
-// size of the number shows the unit. With an exponent the precision is that of a float.
+// size of the number shows the unit. A number with an exponent is as precise as a float.
 func parseEpoch(text string) (at time.Time, ok bool) {
 	if strings.ContainsAny(text, "eE") {
 		f, err := strconv.ParseFloat(text, 64)

@@ -31,7 +31,7 @@ func headlines(r *simulate.Result) []figure {
 		{Name: "Refused", Value: count(t.Refused()), Note: Percent(t.RefusedShare()), Alarm: t.Refused() > 0},
 		{
 			Name: "Clients hit", Value: count(r.ClientsHit), Alarm: r.ClientsHit > 0,
-			Note: fmt.Sprintf("of %s, %s", count(r.ClientCount), Percent(share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
+			Note: fmt.Sprintf("of %s, %s", count(r.ClientCount), Percent(simulate.Share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
 		},
 		{Name: "Users hit", Value: About(r.UsersHit, r.UsersEstimated), Alarm: r.UsersHit > 0},
 	}
@@ -57,9 +57,9 @@ func headlines(r *simulate.Result) []figure {
 func lines(l *traffic.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{
-		{Name: "Token requests", Value: count(l.Read), Note: Percent(share(l.Read, all))},
+		{Name: "Token requests", Value: count(l.Read), Note: Percent(simulate.Share(l.Read, all))},
 		{Name: "Skipped", Value: count(l.Skipped), Note: "no token requests"},
-		{Name: "Unread", Value: count(l.Unread), Note: Percent(share(l.Unread, all)), Alarm: l.Unread > 0},
+		{Name: "Unread", Value: count(l.Unread), Note: Percent(simulate.Share(l.Unread, all)), Alarm: l.Unread > 0},
 	}
 	if l.Reordered > 0 {
 		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "stood before earlier ones"})

@@ -75,14 +75,6 @@ func ExactPercent(share float64) string {
 	return strconv.FormatFloat(math.Round(100*share*digits)/digits, 'f', -1, 64) + " %"
 }
 
-// share returns part divided by whole.
-func share(part, whole uint64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
-}
-
 // duration writes seconds as in a configuration: 1m30s. It never writes a part of a second as zero.
 func duration(s simulate.Seconds) string {
 	d := s.Duration()

@@ -28,7 +28,7 @@ func whatIfDiagram(all []simulate.WhatIf) *diagram {
 	for i := range all {
 		w := &all[i]
 		d.names = append(d.names, printable(w.Limit))
-		hit := share(uint64(w.ClientsHit), uint64(w.ClientCount)) //nolint:gosec // G115: not negative
+		hit := simulate.Share(uint64(w.ClientsHit), uint64(w.ClientCount)) //nolint:gosec // G115: not negative
 		clients[i] = point{X: float64(i), Y: 100 * hit}
 		requests[i] = point{X: float64(i), Y: 100 * w.RefusedShare}
 	}
@@ -49,7 +49,7 @@ func targetOf(t *simulate.Target) *target {
 	v := &target{
 		Title: fmt.Sprintf("Lowest limit that leaves %s of %s untouched: %s", ExactPercent(t.Share), t.Of, printable(t.Limit)),
 		Sentence: fmt.Sprintf("It leaves %s of %s %s untouched, %s.",
-			count(t.Untouched), count(t.Count), t.Of, Percent(share(t.Untouched, t.Count))),
+			count(t.Untouched), count(t.Count), t.Of, Percent(simulate.Share(t.Untouched, t.Count))),
 		Stability: stability(t),
 	}
 	if len(t.Outstanding) > 0 {
@@ -94,7 +94,7 @@ func curveDiagram(t *simulate.Target) *diagram {
 	}
 	untouched := make([]point, len(t.Curve))
 	for i, p := range t.Curve {
-		untouched[i] = point{X: float64(p.Requests), Y: 100 * share(p.Untouched, t.Count)}
+		untouched[i] = point{X: float64(p.Requests), Y: 100 * simulate.Share(p.Untouched, t.Count)}
 	}
 	d.yMin = below(append([]point{{Y: 100 * t.Share}}, untouched...))
 	d.add(series{Name: "untouched", step: true, dots: len(untouched) <= 40, points: untouched}, blue)
