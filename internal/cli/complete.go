@@ -7,7 +7,6 @@ import (
 	"oauth-server/internal/cli/accounts"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
-	"oauth-server/internal/cli/limits"
 	"oauth-server/internal/config"
 
 	"github.com/spf13/cobra"
@@ -26,7 +25,6 @@ func completions(c *connect.Commands, root *cobra.Command) {
 		"rate-limit-mode":          command.Fixed("enforce", "dry_run", "off"),
 		"rate-limit-instance-mode": command.Fixed("enforce", "dry_run", "off"),
 	}
-	maps.Copy(byFlag, limits.LimitsCompletions())
 	maps.Copy(byFlag, accounts.AccountCompletions(c))
 	for _, o := range config.Options() {
 		if values := o.Values(); values != nil {

@@ -21,7 +21,6 @@ func newTopics(c *command.Env) []*cobra.Command {
 	command.AddSettings(every, func(config.Option) bool { return true })
 	over := &cobra.Command{}
 	limits.RegisterOver(over)
-	limits.RegisterCriticality(over)
 	topic := func(name, text string) *cobra.Command {
 		return &cobra.Command{Use: name, Short: command.TopicTexts[name], Long: text}
 	}

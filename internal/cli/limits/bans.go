@@ -1,9 +1,6 @@
 package limits
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
 	"time"
@@ -40,46 +37,17 @@ instance has bans of its own, and those of the one that answers are shown.`,
 		if dryRun {
 			query.Set("mode", string(ratelimit.DryRun))
 		}
-		found, raw, err := l.bans(cmd.Context(), query)
+		found, err := pages[document[adminapi.Ban]](cmd.Context(), l, "/bans", query)
 		if err != nil {
 			return err
 		}
 		rows := [][]string{{"CLIENT", "USER", "SINCE", "UNTIL", "FOR", "BANS BEFORE"}}
 		for i := range found {
-			rows = append(rows, banRow(&found[i]))
+			rows = append(rows, banRow(&found[i].Value))
 		}
-		return l.List(map[string]any{"bans": raw}, rows...)
+		return l.List(map[string]any{"bans": found}, rows...)
 	}
 	return l.Watched(cmd)
-}
-
-// bans reads all pages of the list.
-func (l *limits) bans(ctx context.Context, query url.Values) (found []adminapi.Ban, raw []json.RawMessage, err error) {
-	raw = []json.RawMessage{}
-	for {
-		answer, err := l.fetch(ctx, "/bans", query)
-		if err != nil {
-			return nil, nil, err
-		}
-		var page struct {
-			Bans []json.RawMessage `json:"bans"`
-			Next string            `json:"next"`
-		}
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return nil, nil, fmt.Errorf("read the answer: %w", err)
-		}
-		for _, one := range page.Bans {
-			var b adminapi.Ban
-			if err := json.Unmarshal(one, &b); err != nil {
-				return nil, nil, fmt.Errorf("read the answer: %w", err)
-			}
-			found, raw = append(found, b), append(raw, one)
-		}
-		if page.Next == "" {
-			return found, raw, nil
-		}
-		query.Set("after", page.Next)
-	}
 }
 
 func banRow(b *adminapi.Ban) []string {
@@ -101,7 +69,7 @@ func banRow(b *adminapi.Ban) []string {
 }
 
 func (l *limits) newUnban() *cobra.Command {
-	var user, reason string
+	var user string
 	var forget bool
 	cmd := &cobra.Command{
 		Use: "unban CLIENT", Short: "Lift the ban of a client or one of its users, on all instances", Args: command.Takes("CLIENT"),
@@ -116,12 +84,8 @@ one, also if the last ban is over.`,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "the user of the client whose ban is lifted")
 	cmd.Flags().BoolVar(&forget, "forget", false, "let the next ban be as short as a first one")
-	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
+	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := l.Connect()
-		if err != nil {
-			return err
-		}
 		query, about := url.Values{}, args[0]
 		if cmd.Flags().Changed("user") {
 			query.Set("username", user)
@@ -130,16 +94,7 @@ one, also if the last ban is over.`,
 		if forget {
 			query.Set("forget", "true")
 		}
-		path := "/bans/" + adminapi.Escape(args[0])
-		if len(query) > 0 {
-			path += "?" + query.Encode()
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), l.Timeout)
-		defer cancel()
-		if _, err := api.Delete(ctx, path, reason); err != nil {
-			return err
-		}
-		return l.showChanged(nil, "The ban of "+about+" is now lifted")
+		return l.remove(cmd.Context(), "/bans/"+adminapi.Escape(args[0]), query, "The ban of "+about+" is now lifted")
 	}
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/clientcfg"
@@ -57,7 +56,6 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	}
 	l.register(cmd, &f)
 	RegisterOver(cmd)
-	RegisterCriticality(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` of limits to take them from; - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
@@ -76,7 +74,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		case len(doc) == 0 && f.preset == "":
 			return command.Usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source, --preset or --file")
 		}
-		if err := cmp.Or(overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
+		if err := overInto(cmd, doc); err != nil {
 			return err
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
@@ -125,61 +123,6 @@ func noCandidate(shown string, err error) error {
 		return fmt.Errorf("there is no candidate for %s", shown)
 	}
 	return err
-}
-
-func (l *limits) candidateTable(c adminapi.CandidateView) error {
-	a := c.Activity
-	rows := withShared(c.Total, "", c.Source, "", [][]string{
-		{"tried since", command.DateTime(c.Since)},
-		{"user limits", syntax.ShowLimits(c.User)},
-		{"client limits", syntax.ShowLimits(c.Client)},
-	}...)
-	if c.OverLimit != "" {
-		rows = append(rows, []string{"over the limit", c.OverLimit})
-	}
-	for _, row := range waitRow(c.Waits, "") {
-		rows = append(rows, row[:2])
-	}
-	if c.Ban != nil {
-		rows = append(rows, []string{"ban", showBan(c.Ban)})
-	}
-	if c.Criticality != "" {
-		rows = append(rows, []string{"criticality", c.Criticality + ", when it is promoted"})
-	}
-	rows = append(rows, []string{"note", c.Note})
-	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
-		{"", ""},
-		{"since " + command.DateTime(a.Since), ""},
-		{"  requests tried", command.Number(a.Tried)},
-		{"  it would have denied", command.Number(a.CandidateWouldDeny)},
-		{"  denied by the live limits", command.Number(a.Denied)},
-		{"  in dry-run, would have been", command.Number(a.WouldDeny)},
-	}...)
-	if a.CandidateWouldReuse+a.Reused+a.WouldReuse > 0 {
-		rows = append(rows, [][]string{
-			{"  it would have answered with the last token", command.Number(a.CandidateWouldReuse)},
-			{"  answered so by the live limits", command.Number(a.Reused)},
-			{"  in dry-run, would have been", command.Number(a.WouldReuse)},
-		}...)
-	}
-	rows = append(rows, delayedRows(&a.Counts)...)
-	if a.CandidateWouldBan+a.Banned+a.WouldBan > 0 {
-		rows = append(rows, [][]string{
-			{"  it would have denied by a ban", command.Number(a.CandidateWouldBan)},
-			{"  denied by a ban in force", command.Number(a.Banned)},
-			{"  in dry-run, would have been", command.Number(a.WouldBan)},
-		}...)
-	}
-	if err := l.Table(rows...); err != nil || len(a.Clients) == 0 {
-		return err
-	}
-	rows = [][]string{{""}, {"CLIENT", "TRIED", "CANDIDATE DENIES", "DENIED", "WOULD DENY"}}
-	for _, cl := range a.Clients {
-		rows = append(rows, []string{
-			cl.ClientID, command.Number(cl.Tried), command.Number(cl.CandidateWouldDeny + cl.CandidateWouldBan), command.Number(cl.Denied), command.Number(cl.WouldDeny),
-		})
-	}
-	return l.Table(rows...)
 }
 
 func (l *limits) newCandidatePromote() *cobra.Command {

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
@@ -26,42 +28,88 @@ type change struct {
 // perform asks the server for the effect of a change, asks for confirmation if it widens
 // enforcement, and makes the change. It fails if the resource changed after it was read.
 func (l *limits) perform(ctx context.Context, ch change) error {
+	etag, err := l.current(ctx, ch.read)
+	if err != nil {
+		return err
+	}
+	req := adminclient.Change{Method: ch.method, Path: cmp.Or(ch.path, ch.read), ETag: etag, For: l.lasts, Body: ch.body}
+	plan, err := rehearse[adminapi.Rehearsal](ctx, l, req)
+	if err != nil {
+		return err
+	}
+	l.noteEnd(&plan.Value)
+	l.warn(&plan.Value.Effect)
+	if l.check {
+		return l.Answer(plan, command.Printable(plan.Value.Effect.Summary))
+	}
+	return l.commit(ctx, req, &plan.Value.Effect, ch.done)
+}
+
+// performMany is [limits.perform] for a change of several targets, which it shows.
+func (l *limits) performMany(ctx context.Context, req adminclient.Change, done string) error {
+	plan, err := rehearse[adminapi.Changed](ctx, l, req)
+	if err != nil {
+		return err
+	}
+	effect := cmp.Or(plan.Value.Effect, &adminapi.Effect{})
+	l.warn(effect)
+	switch {
+	case l.Output == command.OutputJSON && (l.check || len(plan.Value.Changes) == 0):
+		return l.JSON(plan)
+	case len(plan.Value.Changes) == 0:
+		return l.Answer(plan, nothingToChange)
+	}
+	if err := l.showPlan(&plan.Value); err != nil {
+		return err
+	}
+	if l.check {
+		return l.Answer(plan, "\n"+command.Printable(effect.Summary))
+	}
+	return l.commit(ctx, req, effect, done)
+}
+
+const nothingToChange = "There is nothing to change."
+
+// showPlan writes the planned changes: to standard output for a person, to standard error for a
+// script, which reads the result of the change from standard output.
+func (l *limits) showPlan(planned *adminapi.Changed) error {
+	if l.Output != command.OutputText {
+		defer func(out io.Writer) { l.Out = out }(l.Out)
+		l.Out = l.ErrOut
+	}
+	return l.Table(l.changedRows(planned)...)
+}
+
+// rehearse asks for the effect of a change without making it.
+func rehearse[T any](ctx context.Context, l *limits, req adminclient.Change) (plan document[T], err error) {
+	req.Validate = true
+	return plan, l.send(ctx, req, &plan)
+}
+
+// commit asks for confirmation if the change widens enforcement, and makes it.
+func (l *limits) commit(ctx context.Context, req adminclient.Change, effect *adminapi.Effect, done string) error {
+	if err := l.agree(effect); err != nil {
+		return err
+	}
+	var changed json.RawMessage
+	if err := l.send(ctx, req, &changed); err != nil {
+		return err
+	}
+	return l.showChanged(changed, done)
+}
+
+// remove deletes a resource without an effect to ask for.
+func (l *limits) remove(ctx context.Context, path string, query url.Values, done string) error {
 	api, err := l.Connect()
 	if err != nil {
 		return err
 	}
-	etag, err := l.current(ctx, api, ch.read)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	if _, err := api.Delete(ctx, path+"?"+query.Encode(), l.reason); err != nil {
 		return err
 	}
-	req := adminclient.Change{
-		Method: ch.method, Path: ch.path, ETag: etag, Reason: l.reason, For: l.lasts, Validate: true, Body: ch.body,
-	}
-	if req.Path == "" {
-		req.Path = ch.read
-	}
-	var raw json.RawMessage
-	if err := l.send(ctx, api, req, &raw); err != nil {
-		return err
-	}
-	var rehearsal adminapi.Rehearsal
-	if err := json.Unmarshal(raw, &rehearsal); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	l.noteEnd(&rehearsal)
-	l.warn(&rehearsal.Effect)
-	if l.check {
-		return l.Answer(raw, command.Printable(rehearsal.Effect.Summary))
-	}
-	if err := l.agree(&rehearsal.Effect); err != nil {
-		return err
-	}
-	req.Validate = false
-	var changed json.RawMessage
-	if err := l.send(ctx, api, req, &changed); err != nil {
-		return err
-	}
-	return l.showChanged(changed, ch.done)
+	return l.showChanged(nil, done)
 }
 
 // forTime says how long a change lasts, for a sentence; empty if it is permanent.
@@ -92,7 +140,11 @@ func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 }
 
 // current returns the ETag of a resource; empty if the resource does not exist.
-func (l *limits) current(ctx context.Context, api *adminclient.Client, path string) (string, error) {
+func (l *limits) current(ctx context.Context, path string) (string, error) {
+	api, err := l.Connect()
+	if err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	etag, err := api.Get(ctx, path, nil, nil)
@@ -103,10 +155,15 @@ func (l *limits) current(ctx context.Context, api *adminclient.Client, path stri
 	return etag, err
 }
 
-func (l *limits) send(ctx context.Context, api *adminclient.Client, req adminclient.Change, into *json.RawMessage) error {
+func (l *limits) send(ctx context.Context, req adminclient.Change, into any) error {
+	api, err := l.Connect()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	_, err := api.Change(ctx, req, into)
+	req.Reason = l.reason
+	_, err = api.Change(ctx, req, into)
 	return overtaken(err)
 }
 
@@ -152,12 +209,7 @@ func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	return l.Answer(changed, done+end+"; every instance follows within two seconds.")
 }
 
-// patchPolicy changes fields of a client's policy.
-func (l *limits) patchPolicy(ctx context.Context, clientID string, patch map[string]any, done string) error {
-	return l.perform(ctx, change{read: policyPath(clientID), method: http.MethodPatch, body: patch, done: done})
-}
-
-// patchSettings changes fields of the settings for all clients.
-func (l *limits) patchSettings(ctx context.Context, patch map[string]any, done string) error {
-	return l.perform(ctx, change{read: "/settings", method: http.MethodPatch, body: patch, done: done})
+// patch changes fields of a resource.
+func (l *limits) patch(ctx context.Context, path string, fields map[string]any, done string) error {
+	return l.perform(ctx, change{read: path, method: http.MethodPatch, body: fields, done: done})
 }

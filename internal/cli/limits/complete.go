@@ -4,24 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 
 	"github.com/spf13/cobra"
 )
-
-// completeFields completes the comma-separated fields of "limits unset".
-func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	before := typed[:strings.LastIndex(typed, ",")+1]
-	fields := unsettable
-	if len(args) == 0 {
-		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" || f == "tier" }), "canary")
-	}
-	for _, f := range fields {
-		out = append(out, before+f)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
 
 // completeTarget completes the targets of the audit trail: first the kind, then the client.
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
@@ -54,15 +40,4 @@ func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (o
 		}
 	}
 	return out, directive
-}
-
-// LimitsCompletions returns the completions of flags by name.
-func LimitsCompletions() map[string]command.Completion {
-	return map[string]command.Completion{
-		"field":         completeFields,
-		"sort":          command.Fixed(listOrders...),
-		overLimitFlag:   command.Fixed(overLimits...),
-		criticalityFlag: command.Fixed(criticalities...),
-		banFlag:         command.Fixed(banValues()...),
-	}
 }

@@ -162,18 +162,19 @@ The exit status is that of diff: 0 if there is no difference, 1 if there is one,
 		if err != nil {
 			return command.Usage(err)
 		}
-		raw, changed := json.RawMessage(`{"changes":[]}`), &adminapi.Changed{}
+		planned := document[adminapi.Changed]{RawMessage: json.RawMessage(`{"changes":[]}`)}
 		if len(plan.changes) > 0 {
-			if raw, changed, err = l.rehearseMany(cmd.Context(), plan.request("")); err != nil {
+			if planned, err = rehearse[adminapi.Changed](cmd.Context(), l, plan.request("")); err != nil {
 				return command.Usage(plan.inFile(err))
 			}
 		}
+		differs := len(planned.Value.Changes) > 0
 		if l.Output == command.OutputJSON {
-			err = l.JSON(raw)
-		} else if len(changed.Changes) > 0 {
-			err = l.showPlan(changed)
+			err = l.JSON(planned)
+		} else if differs {
+			err = l.showPlan(&planned.Value)
 		}
-		if err == nil && len(changed.Changes) > 0 {
+		if err == nil && differs {
 			err = command.ErrReported
 		}
 		return err

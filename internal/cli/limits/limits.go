@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -94,44 +93,96 @@ func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
 
 // confirmed adds the flags of a permanent change.
 func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
+	l.reasoned(cmd)
 	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
 	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
 	return cmd
 }
 
-// fetch reads a resource of the API, within the timeout.
-func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw json.RawMessage, err error) {
+func (l *limits) reasoned(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
+}
+
+// document is a value of the API with its JSON, which a script gets unchanged.
+type document[T any] struct {
+	Value T
+	json.RawMessage
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *document[T]) UnmarshalJSON(b []byte) error {
+	d.RawMessage = slices.Clone(b)
+	return json.Unmarshal(b, &d.Value)
+}
+
+// get reads a resource of the API, within the timeout.
+func get[T any](ctx context.Context, l *limits, path string, query url.Values) (v T, err error) {
 	api, err := l.Connect()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	_, err = api.Get(ctx, path, query, &raw)
-	return raw, err
+	_, err = api.Get(ctx, path, query, &v)
+	return v, err
 }
 
-// show fetches a resource and writes it: unchanged for a script, formatted by text for a person.
+// page is a page of one of these lists.
+type page[T any] struct {
+	Since        time.Time `json:"since"`
+	Bans         []T       `json:"bans"`
+	Clients      []T       `json:"clients"`
+	Tiers        []T       `json:"tiers"`
+	Unregistered []T       `json:"unregistered"`
+	Next         string    `json:"next"`
+}
+
+// pages reads all pages of a list; never nil. It keeps the start of the client activity in l.since.
+func pages[T any](ctx context.Context, l *limits, path string, query url.Values) ([]T, error) {
+	for all := []T{}; ; {
+		p, err := get[page[T]](ctx, l, path, query)
+		if err != nil {
+			return nil, err
+		}
+		if !p.Since.IsZero() {
+			l.since = p.Since
+		}
+		all = slices.Concat(all, p.Bans, p.Clients, p.Tiers, p.Unregistered)
+		if p.Next == "" {
+			return all, nil
+		}
+		query.Set("after", p.Next)
+	}
+}
+
+// show reads a resource and writes it: unchanged for a script, formatted by text for a person.
 func show[T any](ctx context.Context, l *limits, path string, query url.Values, text func(T) error) error {
-	raw, err := l.fetch(ctx, path, query)
-	if err != nil {
+	v, err := get[document[T]](ctx, l, path, query)
+	switch {
+	case err != nil:
 		return err
+	case l.Output == command.OutputJSON:
+		return l.JSON(v)
 	}
-	if l.Output == command.OutputJSON {
-		return l.JSON(raw)
-	}
-	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	return text(v)
+	return text(v.Value)
 }
 
-// policyPath and candidatePath escape the client_id, which may contain a slash.
+// The paths of resources. Names are escaped, because they may contain a slash.
+const settingsPath = "/settings"
+
 func policyPath(clientID string) string { return "/policies/" + adminapi.Escape(clientID) }
 
 func candidatePath(name string) string { return "/candidates/" + adminapi.Escape(name) }
+
+func tierPath(name string) string { return "/tiers/" + adminapi.Escape(name) }
+
+func overridePath(clientID, username string) string {
+	return policyPath(clientID) + "/users/" + adminapi.Escape(username)
+}
+
+func countersPath(clientID string) string {
+	return "/clients/" + adminapi.Escape(clientID) + "/counters"
+}
 
 // notFound reports whether the server answered that the resource does not exist.
 func notFound(err error) bool {

@@ -7,27 +7,26 @@ import (
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/limits/syntax"
-	"oauth-server/internal/limiter/activity"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMaxWaitIsShown: where it is set, and how many requests waited.
+// TestMaxWaitIsShown: where it is set; one that is 0 is not effective, and shown nevertheless.
 func TestMaxWaitIsShown(t *testing.T) {
-	waits := adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
-	check.Equal(t, "row", waitRow(waits, "tier"), [][]string{{"max wait", "2s, 20 at once", "tier"}})
-	check.Equal(t, "row of a policy", waitRow(adminapi.Waits{MaxWait: "0s"}, "x"), [][]string{{"max wait", "0s", "x"}})
-	check.Equal(t, "rows without", len(waitRow(adminapi.Waits{}, "x")), 0)
-	none := adminapi.Waits{MaxWait: "0s"}
-	check.Equal(t, "what applies", waitsOf(waits, adminapi.Waits{}, none), waits)
-	check.Equal(t, "none, as the client has it", waitsOf(adminapi.Waits{}, none, waits), none)
-	check.Equal(t, "none, as the tier has it", waitsOf(adminapi.Waits{}, adminapi.Waits{}, none), none)
-	check.Equal(t, "nothing said", waitsOf(adminapi.Waits{}, adminapi.Waits{}, adminapi.Waits{}), adminapi.Waits{})
-	counts := activity.Counts{Delayed: 1, CandidateCounts: activity.CandidateCounts{CandidateWouldDelay: 3}}
-	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
-	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)
-	check.Equal(t, "columns", anyDelayed([]adminapi.ClientCounts{{}, {Counts: activity.Counts{WouldDelay: 1}}}), true)
-	check.Equal(t, "no columns", anyDelayed([]adminapi.ClientCounts{{}}), false)
+	waiting := func(v *view) []string {
+		for _, row := range v.rows(func(field string) string { return "from " + field }) {
+			if row[0] == "max wait" {
+				return row
+			}
+		}
+		return nil
+	}
+	var v view
+	check.Equal(t, "none", waiting(&v), nil)
+	v.MaxWait = "0s"
+	check.Equal(t, "of 0", waiting(&v), []string{"max wait", "0s", "from max_wait"})
+	v.Waits = adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
+	check.Equal(t, "row", waiting(&v), []string{"max wait", "2s, 20 at once", "from max_wait"})
 }
 
 func TestNullPatch(t *testing.T) {

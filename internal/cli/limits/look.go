@@ -1,14 +1,11 @@
 package limits
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
@@ -37,47 +34,41 @@ the configuration file has them, are listed too, as not registered.`,
 		if tiers {
 			return l.listTiers(cmd.Context())
 		}
-		raw, err := l.clients(cmd.Context())
+		found, err := pages[listedClient](cmd.Context(), l, "/clients", url.Values{"limit": {"1000"}})
 		if err != nil {
 			return err
 		}
-		unregistered, err := l.unregistered(cmd.Context(), &by)
+		found = slices.DeleteFunc(found, func(d listedClient) bool {
+			c := &d.Value
+			return !by.matches(c.ClientID, c.Name) || !all && c.Source == "none" && c.Effective.Overrides == 0 && !c.Candidate && c.Activity.Total() == 0
+		})
+		unregistered, err := pages[adminapi.UnregisteredClient](cmd.Context(), l, "/unregistered", url.Values{})
 		if err != nil {
 			return err
 		}
-		found := []listedClient{}
-		for _, one := range raw {
-			var c adminapi.Client
-			if err := json.Unmarshal(one, &c); err != nil {
-				return fmt.Errorf("read the answer: %w", err)
-			}
-			if by.matches(c.ClientID, c.Name) && (all || c.Source != "none" || c.Effective.Overrides > 0 || c.Candidate || c.Activity.Total() > 0) {
-				found = append(found, listedClient{Client: c, raw: one})
-			}
-		}
+		unregistered = slices.DeleteFunc(unregistered, func(c adminapi.UnregisteredClient) bool { return !by.matches(c.ClientID, "") })
 		if err := by.sort(cmd.Context(), l, found); err != nil {
 			return err
 		}
 		heading := by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")
-		reuses := slices.ContainsFunc(found, func(c listedClient) bool { return c.Activity.Reused+c.Activity.WouldReuse > 0 })
+		reuses := slices.ContainsFunc(found, func(c listedClient) bool { return c.Value.Activity.Reused+c.Value.Activity.WouldReuse > 0 })
 		if reuses {
 			heading = append(heading, reusedHeading...)
 		}
 		rows := [][]string{heading}
-		listed := make([]json.RawMessage, 0, len(found))
 		for i := range found {
-			c := &found[i]
+			c := &found[i].Value
 			row := by.row(l, c, l.clientRow(c.ClientID, &c.Applied, &c.Activity))
 			if reuses {
 				row = append(row, l.reused(&c.Activity)...)
 			}
-			rows, listed = append(rows, row), append(listed, c.raw)
+			rows = append(rows, row)
 		}
 		names := make([]string, len(unregistered))
 		for i := range unregistered {
 			names[i], rows = unregistered[i].ClientID, append(rows, l.unregisteredRow(&unregistered[i]))
 		}
-		answer := map[string]any{"clients": listed, "unregistered": names, "limits_of_unregistered": unregistered, "since": l.since}
+		answer := map[string]any{"clients": found, "unregistered": names, "limits_of_unregistered": unregistered, "since": l.since}
 		if err := l.List(answer, withoutEmpty(rows)...); err != nil {
 			return err
 		}
@@ -118,56 +109,6 @@ func (l *limits) unregisteredRow(c *adminapi.UnregisteredClient) []string {
 	return row
 }
 
-// clients reads all pages of the list of clients.
-func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
-	query := url.Values{"limit": {"1000"}}
-	for {
-		raw, err := l.fetch(ctx, "/clients", query)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Since   time.Time         `json:"since"`
-			Clients []json.RawMessage `json:"clients"`
-			Next    string            `json:"next"`
-		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
-		}
-		l.since = page.Since
-		all = append(all, page.Clients...)
-		if page.Next == "" {
-			return all, nil
-		}
-		query.Set("after", page.Next)
-	}
-}
-
-// unregistered reads all pages of the unregistered clients that have limits, and returns the
-// matching ones; never nil.
-func (l *limits) unregistered(ctx context.Context, by *listOrder) ([]adminapi.UnregisteredClient, error) {
-	found, query := []adminapi.UnregisteredClient{}, url.Values{}
-	for {
-		raw, err := l.fetch(ctx, "/unregistered", query)
-		if err != nil {
-			return nil, err
-		}
-		var page adminapi.UnregisteredClients
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
-		}
-		for i := range page.Unregistered {
-			if by.matches(page.Unregistered[i].ClientID, "") {
-				found = append(found, page.Unregistered[i])
-			}
-		}
-		if page.Next == "" {
-			return found, nil
-		}
-		query.Set("after", page.Next)
-	}
-}
-
 func (l *limits) counterRow(k adminapi.Counter) []string {
 	user, free, client := "(the client itself)", "now", k.ClientID
 	switch {
@@ -190,10 +131,6 @@ func (l *limits) counterRow(k adminapi.Counter) []string {
 	}
 }
 
-func countersPath(clientID string) string {
-	return "/clients/" + adminapi.Escape(clientID) + "/counters"
-}
-
 func (l *limits) countersTable(page adminapi.Counters) error {
 	rows := [][]string{{"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE", "SHARED", "IN FLIGHT"}}
 	for _, k := range page.Counters {
@@ -203,7 +140,6 @@ func (l *limits) countersTable(page adminapi.Counters) error {
 }
 
 func (l *limits) newReset() *cobra.Command {
-	var reason string
 	var of resetFlags
 	cmd := &cobra.Command{
 		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: command.Takes("CLIENT"),
@@ -211,26 +147,17 @@ func (l *limits) newReset() *cobra.Command {
 		ValidArgsFunction: l.completeClient,
 	}
 	of.register(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
+	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		key, about, err := of.key(cmd, args[0])
 		if err != nil {
 			return err
 		}
-		api, err := l.Connect()
-		if err != nil {
-			return err
-		}
-		path := countersPath(args[0])
+		query := url.Values{}
 		if key != nil {
-			path += "?username=" + url.QueryEscape(key.Username)
+			query.Set("username", key.Username)
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), l.Timeout)
-		defer cancel()
-		if _, err := api.Delete(ctx, path, reason); err != nil {
-			return err
-		}
-		return l.showChanged(nil, "The counts of "+about+" are now forgotten")
+		return l.remove(cmd.Context(), countersPath(args[0]), query, "The counts of "+about+" are now forgotten")
 	}
 	return cmd
 }
@@ -246,11 +173,11 @@ func (l *limits) newAudit() *cobra.Command {
 			if target != "" {
 				query.Set("target", target)
 			}
-			raw, err := l.fetch(cmd.Context(), "/audit", query)
+			page, err := get[document[adminapi.Audit]](cmd.Context(), l, "/audit", query)
 			if err != nil {
 				return err
 			}
-			return l.showAudit(target, raw)
+			return l.showAudit(target, page)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
@@ -260,19 +187,15 @@ func (l *limits) newAudit() *cobra.Command {
 }
 
 // showAudit writes the changes of the target. It returns an error if the target is unknown.
-func (l *limits) showAudit(target string, raw json.RawMessage) error {
-	var page adminapi.Audit
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	none, known := len(page.Entries) == 0, target == "" || isTarget(target)
+func (l *limits) showAudit(target string, page document[adminapi.Audit]) error {
+	none, known := len(page.Value.Entries) == 0, target == "" || isTarget(target)
 	switch {
 	case l.Output == command.OutputJSON:
-		if err := l.JSON(raw); err != nil {
+		if err := l.JSON(page); err != nil {
 			return err
 		}
 	case !none:
-		return l.auditTable(page)
+		return l.auditTable(page.Value)
 	case target == "":
 		l.Note("There are no changes.")
 	case known:
@@ -317,15 +240,11 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	l.Timeout = connect.CompleteWithin
-	all, err := l.clients(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	all, _ := pages[adminapi.Client](cmd.Context(), l, "/clients", url.Values{"limit": {"1000"}}) // on an error, nothing is offered
 	var out []string
-	for _, raw := range all {
-		var c adminapi.Client
-		if json.Unmarshal(raw, &c) == nil && strings.HasPrefix(c.ClientID, typed) {
-			out = append(out, c.ClientID)
+	for i := range all {
+		if strings.HasPrefix(all[i].ClientID, typed) {
+			out = append(out, all[i].ClientID)
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

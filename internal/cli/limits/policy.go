@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
-	"oauth-server/internal/ratelimit"
 
 	"github.com/spf13/cobra"
 )
@@ -34,41 +31,6 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.source, "source", nil, "`LIMIT` for each source address, beside the others; repeatable")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "`NAME` of a provider: the limits that it publishes (limits presets)")
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails only for a missing flag
-}
-
-// RegisterOver registers the flags for requests over the limit.
-func RegisterOver(cmd *cobra.Command) {
-	registerOverLimit(cmd)
-	registerWait(cmd)
-	registerBan(cmd)
-	command.InTopic(command.LimitsTopic, cmd.Flags(), overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag)
-}
-
-// overInto sets the fields of doc from these flags, if given.
-func overInto(cmd *cobra.Command, doc map[string]any) error {
-	return cmp.Or(overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc))
-}
-
-// overLimitFlag sets the response to a client over its limit, one of overLimits.
-const overLimitFlag = "over-limit"
-
-var overLimits = []string{string(ratelimit.OverLimitDeny), string(ratelimit.OverLimitReuse)}
-
-func registerOverLimit(cmd *cobra.Command) {
-	cmd.Flags().String(overLimitFlag, "", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again")
-}
-
-// overLimitInto sets the field over_limit of doc if the flag is given.
-func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
-	flag := cmd.Flags().Lookup(overLimitFlag)
-	if !flag.Changed {
-		return nil
-	}
-	if value := flag.Value.String(); !slices.Contains(overLimits, value) {
-		return command.Usagef("--%s: %q is none of %s", overLimitFlag, value, strings.Join(overLimits, ", "))
-	}
-	doc["over_limit"] = flag.Value.String()
-	return nil
 }
 
 // LimitSyntax describes the values of [limitFlags].
@@ -168,13 +130,11 @@ func (l *limits) newGet() *cobra.Command {
 		case candidate:
 			return l.showCandidate(cmd.Context(), args)
 		case tier != "":
-			return l.showTier(cmd.Context(), tier)
+			return noTier(tier, show(cmd.Context(), l, tierPath(tier), nil, l.tierTable))
 		case len(args) == 0:
-			return show(cmd.Context(), l, "/settings", nil, l.settingsTable)
+			return show(cmd.Context(), l, settingsPath, nil, l.settingsTable)
 		}
-		return show(cmd.Context(), l, policyPath(args[0]), nil, func(p adminapi.PolicyView) error {
-			return l.policyTable(cmd.Context(), p)
-		})
+		return show(cmd.Context(), l, policyPath(args[0]), nil, func(v view) error { return l.policyTable(cmd.Context(), v) })
 	}
 	return cmd
 }
@@ -184,79 +144,29 @@ func contradicts(cmd *cobra.Command, flag string) error {
 	return command.Usagef("limits %s: CLIENT and --%s contradict each other", cmd.Name(), flag)
 }
 
-func (l *limits) settingsTable(s adminapi.SettingsView) error {
-	from := func(field string) string {
-		if slices.Contains(s.Meta.Changed, field) {
-			return "changed here"
+// policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".
+type policyFlags struct {
+	tier, user string
+}
+
+// forUser is the flag for one user of the client.
+const forUser = "for-user"
+
+func (f *policyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.user, forUser, "", "only this user of the client, in place of the limits of all its users")
+}
+
+// checkForUser rejects flags that concern more than one user.
+func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...string) error {
+	if len(args) == 0 || f.user == "" {
+		return command.Usagef("limits %s: --%s needs a CLIENT and the name of a user", cmd.Name(), forUser)
+	}
+	for _, name := range others {
+		if cmd.Flags().Changed(name) {
+			return command.Usagef("limits %s: --%s is about the client, and --%s about one of its users", cmd.Name(), name, forUser)
 		}
-		return "configuration file"
 	}
-	rows := withShared(s.Default.Total, from("default.total"), s.Default.Source, from("default.source"), [][]string{
-		{"SETTING", "VALUE", "FROM"},
-		{"mode", s.Mode, from("mode")},
-		{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
-		{"user limits", syntax.ShowLimits(s.Default.User), from("default.user")},
-		{"client limits", syntax.ShowLimits(s.Default.Client), from("default.client")},
-		{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
-	}...)
-	rows = append(append(rows, waitRow(s.Default.Waits, from("default.max_wait"))...),
-		[]string{"ban", showBan(s.Default.Ban), from("default.ban")},
-		[]string{"criticality", orNone(s.Default.Criticality), from("default.criticality")},
-		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
-		[]string{"note", s.Note, ""})
-	return l.Table(l.untilRow(s.Meta.Until, rows...)...)
-}
-
-// untilRow adds a row with the end of temporary settings, if there is one.
-func (l *limits) untilRow(end time.Time, rows ...[]string) [][]string {
-	if end.IsZero() {
-		return rows
-	}
-	return append(rows, []string{"until", command.DateTime(end), "changed here"})
-}
-
-func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
-	tier, err := l.tierOf(ctx, p.Effective.Tier)
-	if err != nil {
-		return err
-	}
-	users, err := l.overrideRows(ctx, p.ClientID, p.Effective.Overrides)
-	if err != nil {
-		return err
-	}
-	from := func(own, ofTier bool) string {
-		switch {
-		case own && p.Meta.Source == "api":
-			return "changed here"
-		case own:
-			return "configuration file"
-		case ofTier:
-			return "tier " + tier.Name
-		}
-		return "all clients"
-	}
-	rows := [][]string{
-		{"SETTING", "VALUE", "FROM"},
-		{"mode", p.Effective.Mode, from(p.Mode != "", tier.Mode != "")},
-		{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted, false)},
-		{"user limits", syntax.ShowLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
-		{"client limits", syntax.ShowLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
-		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
-	}
-	rows = withShared(p.Effective.Total, from(p.Total != nil, tier.Total != nil), p.Effective.Source, from(p.Source != nil, tier.Source != nil), rows...)
-	rows = append(append(rows, waitRow(waitsOf(p.Effective.Waits, p.Waits, tier.Waits), from(p.MaxWait != "", tier.MaxWait != ""))...),
-		[]string{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
-		[]string{"criticality", orNone(p.Effective.Criticality), from(p.Criticality != "", tier.Criticality != "")},
-		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
-	rows = append(append(rows, users...), []string{"note", p.Note, ""})
-	return l.Table(l.untilRow(p.Meta.Until, rows...)...)
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
+	return nil
 }
 
 func (l *limits) newSet() *cobra.Command {
@@ -281,7 +191,6 @@ over, until "limits unset CLIENT". A list that a preset has not stays as it is.`
 	}
 	l.register(cmd, &f)
 	RegisterOver(cmd)
-	RegisterCriticality(cmd)
 	of.register(cmd)
 	l.registerTier(cmd, &of.tier, "tier of the client; without CLIENT, the tier to make or change")
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients of a tier: enforce, dry_run or off")
@@ -289,7 +198,7 @@ over, until "limits unset CLIENT". A list that a preset has not stays as it is.`
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -319,7 +228,11 @@ over, until "limits unset CLIENT". A list that a preset has not stays as it is.`
 func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
 	switch {
 	case cmd.Flags().Changed(forUser):
-		return f.checkOverride(cmd, args, nothing)
+		others := slices.Concat([]string{"client", "total", "source", "limit", "requests", "window", "preset"}, overNames, []string{"hide-headers", tierFlag})
+		if err := f.checkForUser(cmd, args, others...); err != nil || !nothing {
+			return err
+		}
+		return command.Usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
 	case cmd.Flags().Changed("mode") && (len(args) > 0 || f.tier == ""):
 		return command.Usagef("limits set: --mode is about a tier, without CLIENT; for a client or all use limits dry-run")
 	case nothing:
@@ -335,16 +248,16 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	maps.Copy(all, doc)
 	switch {
 	case cmd.Flags().Changed(forUser):
-		return l.setOverride(cmd.Context(), args[0], of.user, all)
+		return l.patch(cmd.Context(), overridePath(args[0], of.user), all, "The limits of "+of.user+" at "+args[0]+" are now set")
 	case len(args) == 0 && of.tier != "":
-		return l.setTier(cmd.Context(), of.tier, all)
+		return l.patch(cmd.Context(), tierPath(of.tier), all, "The tier "+of.tier+" is now set for all its clients")
 	case len(args) > 0:
-		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
+		return l.patch(cmd.Context(), policyPath(args[0]), all, "The policy of "+args[0]+" is now set")
 	}
 	if len(doc) > 0 {
 		patch["default"] = doc
 	}
-	return l.patchSettings(cmd.Context(), patch, "The default limits are now set")
+	return l.patch(cmd.Context(), settingsPath, patch, "The default limits are now set")
 }
 
 func (l *limits) newCanary() *cobra.Command {
@@ -361,7 +274,7 @@ its own keeps it.`,
 			if err != nil {
 				return err
 			}
-			return l.patchSettings(cmd.Context(), map[string]any{"canary_percent": share}, fmt.Sprintf("Limits are now enforced on %v%% of the clients", share))
+			return l.patch(cmd.Context(), settingsPath, map[string]any{"canary_percent": share}, fmt.Sprintf("Limits are now enforced on %v%% of the clients", share))
 		},
 	})
 }

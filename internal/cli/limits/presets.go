@@ -2,8 +2,6 @@ package limits
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"oauth-server/internal/admin/adminapi"
@@ -38,41 +36,26 @@ are written out.`,
 	}
 }
 
-func (l *limits) presets(ctx context.Context) ([]adminapi.Preset, error) {
-	raw, err := l.fetch(ctx, "/presets", nil)
-	if err != nil {
-		return nil, err
-	}
-	var p adminapi.Presets
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	return p.Presets, nil
-}
-
 // preset returns the preset of that name.
 func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, err error) {
-	all, err := l.presets(ctx)
+	all, err := get[adminapi.Presets](ctx, l, "/presets", nil)
 	if err != nil {
 		return p, err
 	}
-	names := make([]string, len(all))
-	for i, p := range all {
+	var names []string
+	for _, p := range all.Presets {
 		if p.Name == name {
 			return p, nil
 		}
-		names[i] = p.Name
+		names = append(names, p.Name)
 	}
 	return p, command.Usagef("--preset: %q is none of %s", name, strings.Join(names, ", "))
 }
 
 func (l *limits) completePreset(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
 	l.Timeout = connect.CompleteWithin
-	all, err := l.presets(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, p := range all {
+	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // on an error, nothing is offered
+	for _, p := range all.Presets {
 		out = append(out, p.Name+"\t"+p.About)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

@@ -13,19 +13,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// withShared adds rows for the total and source limits after the row of the client limits, if there
-// are any.
-func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limit, sourceFrom string, rows ...[]string) [][]string {
-	at := 1 + slices.IndexFunc(rows, func(row []string) bool { return row[0] == "client limits" })
-	if len(source) > 0 {
-		rows = slices.Insert(rows, at, []string{"source limits", syntax.ShowLimits(source), sourceFrom})
-	}
-	if len(total) > 0 {
-		rows = slices.Insert(rows, at, []string{"total limits", syntax.ShowLimits(total), totalFrom})
-	}
-	return rows
-}
-
 // sharedHeading is the heading of the column that showShared fills.
 const sharedHeading = "SHARED LIMITS"
 

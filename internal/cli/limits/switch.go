@@ -50,9 +50,9 @@ The last argument is the state, so a client may be named on or off.`,
 			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
 			done := "Dry-run is now " + args[len(args)-1]
 			if client == "" {
-				return l.patchSettings(cmd.Context(), patch, done)
+				return l.patch(cmd.Context(), settingsPath, patch, done)
 			}
-			return l.patchPolicy(cmd.Context(), client, patch, done+" for "+client)
+			return l.patch(cmd.Context(), policyPath(client), patch, done+" for "+client)
 		},
 	})
 }
@@ -83,7 +83,7 @@ the state after its name.`,
 				patch["over_limit"], patch["ban"] = nil, nil // the server rejects reuse, a ban and waiting with this setting
 				takeBack(patch, maxWaitFlag)
 			}
-			return l.patchPolicy(cmd.Context(), client, patch, "The client "+client+done)
+			return l.patch(cmd.Context(), policyPath(client), patch, "The client "+client+done)
 		},
 	})
 }

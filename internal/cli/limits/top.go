@@ -3,7 +3,6 @@ package limits
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -77,11 +76,12 @@ func topQuery(args []string, limit int) url.Values {
 }
 
 func (l *limits) topTable(top adminapi.Top) error {
-	rows, waits := [][]string{append([]string{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}, reusedHeading...)}, anyDelayed(top.Talkers)
+	rows := [][]string{append([]string{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}, reusedHeading...)}
+	waits := slices.ContainsFunc(top.Talkers, func(c adminapi.ClientCounts) bool { return c.Delayed+c.WouldDelay > 0 })
 	if waits {
 		rows[0] = append(rows[0], "DELAYED", "WOULD DELAY")
 	}
-	overloaded := anyShed(top.Talkers)
+	overloaded := slices.ContainsFunc(top.Talkers, func(c adminapi.ClientCounts) bool { return c.Shed+c.WouldShed > 0 })
 	if overloaded {
 		rows[0] = append(rows[0], shedHeading...)
 	}
@@ -117,6 +117,35 @@ func (l *limits) topTable(top adminapi.Top) error {
 	return l.period(top.Since)
 }
 
+// shedHeading is the heading of the columns that shed returns.
+var shedHeading = []string{"SHED", "WOULD SHED"}
+
+// shed returns how many requests of a client were refused because of overload, or would have been.
+func (l *limits) shed(c *activity.Counts) []string {
+	return []string{l.Alarming(command.Number(c.Shed), c.Shed > 0), l.Notable(command.Number(c.WouldShed), c.WouldShed > 0)}
+}
+
+// shedTable shows the clients with shed requests, beside the number of requests that the limiter
+// decided.
+func (l *limits) shedTable(top adminapi.Top) error {
+	rows := [][]string{append([]string{"CLIENT", "DECIDED BY LIMITS"}, shedHeading...)}
+	for i := range top.Talkers {
+		c := &top.Talkers[i]
+		rows = append(rows, append([]string{c.ClientID, command.Number(c.Total())}, l.shed(&c.Counts)...))
+	}
+	return l.countedTable(rows, "No request of a client was refused because the server was overloaded.", top.Since)
+}
+
+// countedTable writes a table of counts since a time, or a note instead of an empty table.
+func (l *limits) countedTable(rows [][]string, none string, since time.Time) error {
+	if len(rows) == 1 {
+		l.Note("%s", none)
+	} else if err := l.Table(rows...); err != nil {
+		return err
+	}
+	return l.period(since)
+}
+
 // reusedHeading is the heading of the columns that reused returns.
 var reusedHeading = []string{"REUSED", "WOULD REUSE"}
 
@@ -149,12 +178,7 @@ func (l *limits) wasteTable(top adminapi.Top) error {
 			c.ClientID, command.Number(c.Issued), l.Notable(command.Number(c.Wasted), c.Wasted > 0), share, command.Number(c.EarlyRefreshes), command.Number(c.Reused),
 		})
 	}
-	if len(rows) == 1 {
-		l.Note("No token was issued while an equal one had more than half of its life left.")
-	} else if err := l.Table(rows...); err != nil {
-		return err
-	}
-	return l.period(top.Since)
+	return l.countedTable(rows, "No token was issued while an equal one had more than half of its life left.", top.Since)
 }
 
 // deniedRows returns a heading and the users who were denied.
@@ -223,14 +247,11 @@ var listOrders = []string{"name", "requests", "denied", "usage"}
 
 func (o *listOrder) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.by, "sort", "name", "order: name, requests, denied (would-be denials too), or usage (of the limit that is used most)")
+	_ = cmd.RegisterFlagCompletionFunc("sort", command.Fixed(listOrders...)) // fails only for a missing flag
 	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this in their ID or name, in capital or small letters")
 }
 
-// listedClient is a client with its table text.
-type listedClient struct {
-	adminapi.Client
-	raw json.RawMessage
-}
+type listedClient = document[adminapi.Client]
 
 func (o *listOrder) matches(id, name string) bool {
 	text := strings.ToLower(o.filter)
@@ -239,35 +260,31 @@ func (o *listOrder) matches(id, name string) bool {
 
 // sort sorts clients that are already sorted by name.
 func (o *listOrder) sort(ctx context.Context, l *limits, clients []listedClient) error {
-	var value func(c *listedClient) float64
+	var value func(c *adminapi.Client) float64
 	switch o.by {
 	case "name":
 		return nil
 	case "requests":
-		value = func(c *listedClient) float64 { return float64(c.Activity.Total()) }
+		value = func(c *adminapi.Client) float64 { return float64(c.Activity.Total()) }
 	case "denied":
-		value = func(c *listedClient) float64 { return float64(c.Activity.Denials().Total()) }
+		value = func(c *adminapi.Client) float64 { return float64(c.Activity.Denials().Total()) }
 	case "usage":
 		if err := o.readUsed(ctx, l); err != nil {
 			return err
 		}
-		value = func(c *listedClient) float64 { return o.used[c.ClientID] }
+		value = func(c *adminapi.Client) float64 { return o.used[c.ClientID] }
 	default:
 		return command.Usagef("--sort: %q is none of %s", o.by, strings.Join(listOrders, ", "))
 	}
-	slices.SortStableFunc(clients, func(a, b listedClient) int { return cmp.Compare(value(&b), value(&a)) })
+	slices.SortStableFunc(clients, func(a, b listedClient) int { return cmp.Compare(value(&b.Value), value(&a.Value)) })
 	return nil
 }
 
 // readUsed reads the counters nearest their limits.
 func (o *listOrder) readUsed(ctx context.Context, l *limits) error {
-	raw, err := l.fetch(ctx, "/top", url.Values{"limit": {"100"}})
+	top, err := get[adminapi.Top](ctx, l, "/top", url.Values{"limit": {"100"}})
 	if err != nil {
 		return err
-	}
-	var top adminapi.Top
-	if err := json.Unmarshal(raw, &top); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
 	}
 	o.used = map[string]float64{}
 	for _, k := range top.NearLimit {
@@ -286,7 +303,7 @@ func (o *listOrder) heading(columns ...string) []string {
 	return columns
 }
 
-func (o *listOrder) row(l *limits, c *listedClient, columns []string) []string {
+func (o *listOrder) row(l *limits, c *adminapi.Client, columns []string) []string {
 	if o.by != "usage" {
 		return columns
 	}

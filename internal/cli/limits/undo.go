@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -70,15 +69,4 @@ func changedText(c *adminapi.ChangedTarget) string {
 		return end
 	}
 	return what + "; " + end
-}
-
-func decodeChanged(raw json.RawMessage) (*adminapi.Changed, error) {
-	var changed adminapi.Changed
-	if err := json.Unmarshal(raw, &changed); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if changed.Effect == nil {
-		changed.Effect = &adminapi.Effect{}
-	}
-	return &changed, nil
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unsettable are the values of --field.
-var unsettable = []string{"user", "client", "total", "source", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "note"}
+// The values of --field: of the settings those below default, and of a client all.
+var (
+	ofDefault  = slices.Concat([]string{"user", "client", "total", "source"}, overNames, []string{"hide-headers"})
+	unsettable = append(slices.Insert(slices.Clone(ofDefault), 4, tierFlag, "mode", "trusted"), "note")
+)
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
@@ -33,6 +36,7 @@ that are tried, which are no longer tried then.`,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	cmd.Flags().BoolVar(&candidate, "candidate", false, "stop trying the candidate")
+	_ = cmd.RegisterFlagCompletionFunc("field", completeFields) // fails only for a missing flag
 	of.register(cmd)
 	l.registerTier(cmd, &of.tier, "remove this tier")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -43,9 +47,13 @@ that are tried, which are no longer tried then.`,
 			return l.dropCandidate(cmd.Context(), args)
 		}
 		if cmd.Flags().Changed(forUser) {
-			return l.unsetOverride(cmd, args, &of)
+			if err := of.checkForUser(cmd, args, "field", tierFlag); err != nil {
+				return err
+			}
+			done := "The limits of " + of.user + " at " + args[0] + " are now those of all users"
+			return l.perform(cmd.Context(), change{read: overridePath(args[0], of.user), method: http.MethodDelete, done: done})
 		}
-		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
+		read, whole, part := settingsPath, "The settings are now those of the configuration file", "The settings no longer set "
 		switch {
 		case of.tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
@@ -86,4 +94,25 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 		}
 	}
 	return patch, nil
+}
+
+// takeBack removes a field and its dependent fields.
+func takeBack(patch map[string]any, field string) {
+	patch[fieldOf(field)] = nil
+	if field == maxWaitFlag {
+		patch["max_waiting"] = nil
+	}
+}
+
+// completeFields completes the comma-separated fields of "limits unset".
+func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	fields := unsettable
+	if len(args) == 0 {
+		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" || f == tierFlag }), "canary")
+	}
+	for _, f := range fields {
+		out = append(out, before+f)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

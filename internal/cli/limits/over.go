@@ -1,0 +1,185 @@
+package limits
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict/fielderr"
+
+	"github.com/spf13/cobra"
+)
+
+// overFlag is a flag for requests over the limit, or to an overloaded server. It sets the field of
+// its name.
+type overFlag struct {
+	name, usage string
+	values      []string // completions
+	parse       func(text string) (value any, err error)
+}
+
+const maxWaitFlag = "max-wait"
+
+func overFlags() []overFlag {
+	overLimits := []string{string(ratelimit.OverLimitDeny), string(ratelimit.OverLimitReuse)}
+	criticalities, usualBan := ratelimit.CriticalityNames(), ratelimit.DefaultBan()
+	return []overFlag{
+		{
+			"over-limit", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again",
+			overLimits, oneOf(overLimits),
+		},
+		{maxWaitFlag, "how long a request over the limit waits for its turn at most, such as 2s; 0 for not at all", nil, parseWait},
+		{"max-waiting", "with --" + maxWaitFlag + ": how many of one key wait at once (default 10)", nil, parseWaiting},
+		{
+			"ban", "ban who goes on after being denied: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off",
+			[]string{"off", showBan(&usualBan)}, parseBan,
+		},
+		{
+			"criticality", "when its requests are refused while the server is overloaded, from last to first: " +
+				strings.Join(criticalities, ", ") + " (default by the kind of request)",
+			criticalities, oneOf(criticalities),
+		},
+	}
+}
+
+// overNames are the names of the flags.
+var overNames = func() (names []string) {
+	for _, f := range overFlags() {
+		names = append(names, f.name)
+	}
+	return names
+}()
+
+// RegisterOver adds the flags to a command.
+func RegisterOver(cmd *cobra.Command) {
+	for _, f := range overFlags() {
+		cmd.Flags().String(f.name, "", f.usage)
+		if f.values != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.name, command.Fixed(f.values...)) // fails only for a missing flag
+		}
+	}
+	command.InTopic(command.LimitsTopic, cmd.Flags(), overNames...)
+}
+
+// overInto sets the fields of doc whose flags are given. Removing max_wait also removes max_waiting,
+// which has no meaning without it.
+func overInto(cmd *cobra.Command, doc map[string]any) error {
+	for _, f := range overFlags() {
+		flag := cmd.Flags().Lookup(f.name)
+		if !flag.Changed {
+			continue
+		}
+		value, err := f.parse(flag.Value.String())
+		if errs := fielderr.Of(err); errs != nil {
+			return errs.Under("--" + f.name)
+		}
+		if err != nil {
+			return command.Usagef("--%s: %w", f.name, err)
+		}
+		doc[fieldOf(f.name)] = value
+		if f.name == maxWaitFlag && value == "0s" {
+			doc["max_waiting"] = nil
+		}
+	}
+	return nil
+}
+
+// fieldOf returns the field that a flag sets.
+func fieldOf(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+func oneOf(values []string) func(string) (any, error) {
+	return func(text string) (any, error) {
+		if !slices.Contains(values, text) {
+			return nil, fmt.Errorf("%q is none of %s", text, strings.Join(values, ", "))
+		}
+		return text, nil
+	}
+}
+
+func parseWait(text string) (any, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no duration with its unit, such as 2s, nor 0", text)
+	}
+	return d.String(), nil
+}
+
+func parseWaiting(text string) (any, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no whole number", text)
+	}
+	return n, nil
+}
+
+// BanSyntax describes the values of --ban.
+const BanSyntax = `A ban keeps out who goes on after being denied. It has these parts, with commas between,
+or is off, for none:
+  denials=N       so many denied requests (default 20)
+  within=D        in so long begin a ban (default 60s)
+  for=D           length of the first ban (default 5m)
+  factor=F        each further one is longer by it (default 2)
+  max=D           length of the longest (default 24h)
+  forget=D        so long after its end, the next one is a first one again (default 24h)
+A part that is not given stays as it is. Where there is no ban yet, it has its default: what a
+tier or all clients have is replaced as a whole.`
+
+// parseBan reads the given parts of a ban for a merge patch, or off. The error lists every problem
+// with its field. The server validates the merged result.
+func parseBan(spec string) (any, error) {
+	if (&ratelimit.Ban{}).UnmarshalText([]byte(spec)) == nil {
+		return spec, nil
+	}
+	var errs fielderr.Errors
+	full, parts := ratelimit.DefaultBan(), map[string]any{}
+	durations := map[string]*time.Duration{"within": &full.Within, "for": &full.For, "max": &full.Max, "forget": &full.Forget}
+	for part := range strings.SplitSeq(spec, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		_, twice := parts[name]
+		d, isDuration := durations[name]
+		var err error
+		switch {
+		case !ok || !isDuration && name != "denials" && name != "factor":
+			errs.Add("", "%q is not off, denials=, within=, for=, factor=, max= or forget=", part)
+		case twice:
+			errs.Add(name, "is given twice")
+		case isDuration:
+			if *d, err = time.ParseDuration(value); err != nil {
+				errs.Add(name, "%q is not a duration with its unit, such as 60s", value)
+			}
+			parts[name] = value
+		case name == "denials":
+			if full.Denials, err = strconv.ParseInt(value, 10, 64); err != nil {
+				errs.Add(name, "%q is not a number of requests", value)
+			}
+			parts[name] = full.Denials
+		default:
+			if full.Factor, err = strconv.ParseFloat(value, 64); err != nil {
+				errs.Add(name, "%q is not a number", value)
+			}
+			parts[name] = full.Factor
+		}
+	}
+	for _, e := range fielderr.Of(full.Validate()) {
+		if _, given := parts[e.Path]; given { // the server may have other values for the parts not given
+			errs.AddUnreported(fielderr.Errors{e})
+		}
+	}
+	return parts, errs.Err()
+}
+
+// showBan writes a ban in the syntax of the flag.
+func showBan(b *ratelimit.Ban) string {
+	switch {
+	case b == nil:
+		return "-"
+	case b.Off:
+		return "off"
+	}
+	return fmt.Sprintf("denials=%d,within=%s,for=%s,factor=%v,max=%s,forget=%s", b.Denials,
+		ratelimit.FormatWindow(b.Within), ratelimit.FormatWindow(b.For), b.Factor, ratelimit.FormatWindow(b.Max), ratelimit.FormatWindow(b.Forget))
+}
