@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"maps"
 	"strings"
 
-	"oauth-server/internal/cli/accounts"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 
 	"github.com/spf13/cobra"
@@ -14,23 +13,24 @@ import (
 )
 
 // completions registers shell completions: the values of flags that have a known set, by the flag's
-// name, and for commands on clients and users the names that a running server has.
+// name, and for commands on clients and users the names that there are.
 func completions(c *connect.Commands, root *cobra.Command) {
-	byFlag := map[string]command.Completion{
-		"output": command.Fixed(command.OutputText, command.OutputJSON),
-		"mode":   command.Fixed("enforce", "dry_run", "off"),
-
-		"label":                    c.CompleteLabel,
-		"remove-label":             c.CompleteLabelName,
-		"rate-limit-mode":          command.Fixed("enforce", "dry_run", "off"),
-		"rate-limit-instance-mode": command.Fixed("enforce", "dry_run", "off"),
+	byFlag := c.Completions()
+	byFlag["output"] = command.Fixed(command.OutputText, command.OutputJSON)
+	var grants []string
+	for _, g := range clientcfg.Grants() {
+		grants = append(grants, string(g))
 	}
-	maps.Copy(byFlag, accounts.AccountCompletions(c))
+	byFlag["grant"] = command.Fixed(grants...)
+	for _, mode := range []string{"mode", "rate-limit-mode", "rate-limit-instance-mode"} {
+		byFlag[mode] = command.Fixed("enforce", "dry_run", "off")
+	}
 	for _, o := range config.Options() {
 		if values := o.Values(); values != nil {
 			byFlag[o.Name] = command.Fixed(values...)
 		}
 	}
+	clientIDs, usernames := c.Complete(connect.ClientIDs), c.Complete(connect.Usernames)
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.PersistentFlags()} {
@@ -40,39 +40,17 @@ func completions(c *connect.Commands, root *cobra.Command) {
 				}
 			})
 		}
-		switch {
-		case cmd.ValidArgsFunction != nil:
-		case takesClient(cmd):
-			cmd.ValidArgsFunction = c.CompleteClientID
-		case takesUser(cmd):
-			cmd.ValidArgsFunction = c.CompleteUsername
-		}
-		if cmd.Name() == "status" && cmd.Flags().Lookup("hash") != nil {
-			_ = cmd.RegisterFlagCompletionFunc("hash", c.CompleteNamedUser)
-		}
-		if cmd.Name() == "reset" { // of limits: in other commands --user is a limit
-			_ = cmd.RegisterFlagCompletionFunc("user", c.CompleteNamedUser)
+		words := strings.Fields(cmd.Use)
+		switch argument := words[min(1, len(words)-1)]; {
+		case cmd.ValidArgsFunction != nil || cmd.Name() == "create":
+		case argument == "ID":
+			cmd.ValidArgsFunction = clientIDs
+		case argument == "NAME":
+			cmd.ValidArgsFunction = usernames
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}
 	}
 	visit(root)
-}
-
-// takesClient reports whether the command's first argument is the ID of an existing client.
-func takesClient(cmd *cobra.Command) bool {
-	fields := strings.Fields(cmd.Use)
-	ofClient := cmd.HasParent() && cmd.Parent().Name() == "client"
-	return ofClient && cmd.Name() != "create" && len(fields) > 1 && fields[1] == "ID"
-}
-
-// takesUser reports whether the first argument of the command is the name of a user.
-func takesUser(cmd *cobra.Command) bool {
-	fields := strings.Fields(cmd.Use)
-	if !cmd.HasParent() || len(fields) < 2 {
-		return false
-	}
-	ofUser := cmd.Parent().Name() == "user" && cmd.Name() != "create"
-	return fields[1] == "USER" || fields[1] == "NAME" && ofUser
 }

@@ -46,7 +46,7 @@ func newRoot(c *command.Env) *cobra.Command {
 	})
 	registries := connect.NewCommands(c)
 	root.AddCommand(serve.New(c), serve.NewGateway(c), accounts.NewClient(registries), accounts.NewUser(registries), store.NewKeys(c), store.NewMigrate(c), store.NewRecords(c),
-		token.New(c), limits.New(registries), store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
+		token.New(c), limits.New(c), store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
 	root.AddCommand(newTopics(c)...)
 	root.SetHelpFunc(command.Help)
 	completions(registries, root)

@@ -183,7 +183,7 @@ existing ones, and acts at once on every instance.`,
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
 			}
-			return c.CompleteUsername(cmd, args, typed)
+			return c.Complete(connect.Usernames)(cmd, args, typed)
 		},
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}

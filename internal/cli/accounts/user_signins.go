@@ -82,9 +82,6 @@ func (u *shownUser) rows() [][]string {
 	return rows
 }
 
-// all is the value of --session and --family that means every one.
-const all = "all"
-
 func newUserRevoke(c *connect.Commands) *cobra.Command {
 	var session, family, consent string
 	cmd := &cobra.Command{
@@ -139,7 +136,7 @@ all codes and tokens issued under it.`,
 
 // oneOrAll returns an ID as the API takes it: empty for all.
 func oneOrAll(id string) string {
-	if id == all {
+	if id == connect.All {
 		return ""
 	}
 	return id
@@ -151,46 +148,4 @@ func showEnded(c *connect.Commands, name, what string, n int, err error) error {
 		return userError(name, err)
 	}
 	return c.Answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
-}
-
-// completeSignIn completes what a user has of one kind, by ID. The user is the first argument.
-func completeSignIn(c *connect.Commands, ids func(u *shownUser) []string) command.Completion {
-	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-			u, err := readShownUser(ctx, r, args[0])
-			if err == nil {
-				out = ids(&u)
-			}
-			return err
-		})
-		return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// AccountCompletions returns the completions of flags by name.
-func AccountCompletions(c *connect.Commands) map[string]command.Completion {
-	return map[string]command.Completion{
-		"grant": command.Fixed(grantNames()...),
-		"session": completeSignIn(c, func(u *shownUser) (ids []string) {
-			for _, s := range u.Sessions {
-				ids = append(ids, s.ID)
-			}
-			return append(ids, all)
-		}),
-		"family": completeSignIn(c, func(u *shownUser) (ids []string) {
-			for i := range u.Families {
-				ids = append(ids, u.Families[i].ID)
-			}
-			return append(ids, all)
-		}),
-		"consent": completeSignIn(c, func(u *shownUser) (ids []string) {
-			for _, a := range u.Consents {
-				ids = append(ids, a.ClientID)
-			}
-			return ids
-		}),
-	}
 }

@@ -168,8 +168,5 @@ func (l *API) bearer(ctx context.Context, issuer string, fresh bool) (string, er
 	return result.Token.AccessToken, nil
 }
 
-// CompleteWithin is the timeout of a completion.
-const CompleteWithin = 2 * time.Second
-
 // DefaultAdmin is the default admin address of serve.
 const DefaultAdmin = "http://127.0.0.1:9097"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
@@ -12,103 +13,113 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// LookUp reads for a completion from the store or server that the command itself would use, within
-// [CompleteWithin] and without output. A command that does not choose a store reads from the server
-// that its flags or the environment name. On an error, nothing is offered.
-func (c *Commands) LookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), CompleteWithin)
-	defer cancel()
-	f := c.flags[cmd]
-	if f == nil {
-		if api, err := c.completing(cmd).Connect(); err == nil {
-			_ = read(ctx, &adminclient.Accounts{Client: api})
+// CompleteWithin is the timeout of a completion.
+const CompleteWithin = 2 * time.Second
+
+// find returns what can follow the text typed so far.
+type find = func(ctx context.Context, r *adminclient.Accounts, args []string, typed string) ([]string, error)
+
+// Complete completes with what find reads from the store or server that the command itself would
+// use, within [CompleteWithin] and without output.
+func (c *Commands) Complete(find find) command.Completion {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), CompleteWithin)
+		defer cancel()
+		if f := c.flags[cmd]; f != nil {
+			quiet := *c.Env
+			quiet.In, quiet.ErrOut = strings.NewReader(""), io.Discard
+			f.Env, f.creates, f.Timeout = &quiet, false, CompleteWithin
+			_ = f.with(ctx, func(r *adminclient.Accounts) (err error) { // on an error, nothing is offered
+				out, err = find(ctx, r, args, typed)
+				return err
+			})
 		}
-		return
+		return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 	}
-	quiet := *c.Env
-	quiet.In, quiet.ErrOut = strings.NewReader(""), io.Discard
-	f.Env, f.creates, f.Timeout = &quiet, false, CompleteWithin
-	_ = f.with(ctx, func(r *adminclient.Accounts) error { return read(ctx, r) })
 }
 
-// completing returns API flags for the completions of a command that can also work without a
-// server. They select the server named by the command's flags or the environment.
-func (c *Commands) completing(cmd *cobra.Command) *API {
-	l := &API{Env: c.Env, Timeout: CompleteWithin}
-	for name, into := range map[string]*string{
-		"server": &l.Server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
-	} {
-		if f := cmd.Flags().Lookup(name); f != nil {
-			*into = f.Value.String()
+// ofFirst is a find about the client or user in the first argument.
+func ofFirst(find func(ctx context.Context, r *adminclient.Accounts, name string) ([]string, error)) find {
+	return func(ctx context.Context, r *adminclient.Accounts, args []string, _ string) ([]string, error) {
+		if len(args) == 0 {
+			return nil, nil
 		}
+		return find(ctx, r, args[0])
 	}
-	return l
 }
 
-// CompleteClientID completes the ID of a client as the first argument.
-func (c *Commands) CompleteClientID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+// ClientIDs finds the first argument of a command on a client.
+func ClientIDs(ctx context.Context, r *adminclient.Accounts, args []string, typed string) (ids []string, err error) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, nil
 	}
-	c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
-		for i := range all.Clients {
-			out = append(out, all.Clients[i].ID)
-		}
-		for _, u := range all.Unreadable {
-			out = append(out, u.ClientID)
-		}
-		return err
-	})
-	return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+	all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
+	for i := range all.Clients {
+		ids = append(ids, all.Clients[i].ID)
+	}
+	for _, u := range all.Unreadable {
+		ids = append(ids, u.ClientID)
+	}
+	return ids, err
 }
 
 // mostCompleted is the maximum number of usernames offered.
 const mostCompleted = 100
 
-// CompleteUsername completes the name of a user as the first argument.
-func (c *Commands) CompleteUsername(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+// Usernames finds the first argument of a command on a user.
+func Usernames(ctx context.Context, r *adminclient.Accounts, args []string, typed string) (names []string, err error) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, nil
 	}
-	c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		users, err := r.Users(ctx, typed, "", mostCompleted)
-		for _, u := range users {
-			out = append(out, u.Username)
-		}
-		return err
-	})
-	return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
-}
-
-// CompleteNamedUser completes the name of a user as the value of a flag.
-func (c *Commands) CompleteNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.CompleteUsername(cmd, nil, typed)
-}
-
-// CompleteLabel completes a label with the labels that clients have.
-func (c *Commands) CompleteLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		all, err := r.Clients(ctx, registry.Filter{})
-		for i := range all.Clients {
-			out = append(out, all.Clients[i].Labels.Pairs()...)
-		}
-		return err
-	})
-	return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
-}
-
-// CompleteLabelName completes a label's name with the labels of the client in the first argument.
-func (c *Commands) CompleteLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	users, err := r.Users(ctx, typed, "", mostCompleted)
+	for _, u := range users {
+		names = append(names, u.Username)
 	}
-	c.LookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		client, _, err := r.FindClient(ctx, args[0])
-		for name := range client.Labels.Values() {
-			out = append(out, name)
-		}
-		return err
-	})
-	return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+	return names, err
 }
+
+// Completions completes the values of flags with these names.
+func (c *Commands) Completions() map[string]command.Completion {
+	return map[string]command.Completion{
+		"label": c.Complete(func(ctx context.Context, r *adminclient.Accounts, _ []string, _ string) (pairs []string, err error) {
+			all, err := r.Clients(ctx, registry.Filter{})
+			for i := range all.Clients {
+				pairs = append(pairs, all.Clients[i].Labels.Pairs()...)
+			}
+			return pairs, err
+		}),
+		"remove-label": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, id string) (names []string, err error) {
+			client, _, err := r.FindClient(ctx, id)
+			for name := range client.Labels.Values() {
+				names = append(names, name)
+			}
+			return names, err
+		})),
+		"session": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
+			ids := []string{All}
+			_, sessions, err := r.Sessions(ctx, user)
+			for _, s := range sessions {
+				ids = append(ids, s.ID)
+			}
+			return ids, err
+		})),
+		"family": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
+			ids := []string{All}
+			_, families, err := r.Families(ctx, user)
+			for i := range families {
+				ids = append(ids, families[i].ID)
+			}
+			return ids, err
+		})),
+		"consent": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) (ids []string, err error) {
+			_, consents, err := r.Consents(ctx, user)
+			for _, agreed := range consents {
+				ids = append(ids, agreed.ClientID)
+			}
+			return ids, err
+		})),
+	}
+}
+
+// All is the value of --session and --family that means every one.
+const All = "all"

@@ -1,43 +1,95 @@
 package limits
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/registry"
 
 	"github.com/spf13/cobra"
 )
 
-// completeTarget completes the targets of the audit trail: first the kind, then the client.
+// offered reads names for a completion, at most a page; none on an error.
+func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
+	l.Timeout = connect.CompleteWithin
+	p, _ := get[page[T]](cmd.Context(), l, path, url.Values{"prefix": {typed}})
+	all := p.items()
+	for i := range all {
+		if n := name(&all[i]); strings.HasPrefix(n, typed) {
+			names = append(names, n)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (l *limits) completeTier(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return offered(cmd, l, "/tiers", typed, func(t *adminapi.TierView) string { return t.Name })
+}
+
+func (l *limits) completeUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return offered(cmd, l, "/users", typed, func(u *registry.User) string { return u.Username })
+}
+
+func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return offered(cmd, l, "/presets", typed, func(p *adminapi.Preset) string { return p.Name + "\t" + p.About })
+}
+
+// completeClient completes the first argument.
+func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return offered(cmd, l, "/clients", typed, func(c *adminapi.Client) string { return c.ClientID })
+}
+
+// completeTarget completes the targets of the audit trail: first the kind, then the name.
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	kind, id, named := strings.Cut(typed, "/")
+	kind, name, named := strings.Cut(typed, "/")
 	if !named {
 		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "bans/", "clients/", "users/", "store"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-	if kind == "tiers" {
-		names, directive := l.completeTierName(cmd, nil, id)
-		for _, name := range names {
-			out = append(out, kind+"/"+name)
-		}
-		return out, directive
-	}
-	if kind == "users" {
-		names, directive := l.completeUser(cmd, nil, id)
-		for _, name := range names {
-			out = append(out, clientcfg.UserTarget(name))
-		}
-		return out, directive
-	}
-	if !slices.Contains([]string{"policies", "candidates", "clients"}, kind) {
+	complete, known := map[string]cobra.CompletionFunc{
+		"tiers": l.completeTier, "users": l.completeUser, "policies": l.completeClient, "candidates": l.completeClient, "clients": l.completeClient,
+	}[kind]
+	if !known {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ids, directive := l.completeClient(cmd, nil, id)
-	for _, id := range ids {
-		out = append(out, kind+"/"+id)
+	names, directive := complete(cmd, nil, name)
+	for _, name := range names {
+		out = append(out, kind+"/"+name)
 		if kind == "clients" {
-			out = append(out, kind+"/"+id+"/counters")
+			out = append(out, kind+"/"+name+"/counters")
 		}
 	}
 	return out, directive
+}
+
+// completeSwitch completes CLIENT on|off. The values of alone may replace CLIENT and take no state.
+func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 && !slices.Contains(alone, args[0]) {
+			return states, cobra.ShellCompDirectiveNoFileComp
+		}
+		clients, directive := l.completeClient(cmd, args, typed)
+		if len(args) == 0 {
+			clients = append(clients, alone...)
+		}
+		return clients, directive
+	}
+}
+
+// completeFields completes the comma-separated fields of "limits unset".
+func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	fields := unsettable
+	if len(args) == 0 {
+		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" || f == tierFlag }), "canary")
+	}
+	for _, f := range fields {
+		out = append(out, before+f)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

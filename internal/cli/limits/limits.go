@@ -46,13 +46,11 @@ type limits struct {
 	lasts      string // --for
 	yes, check bool
 	since      time.Time // start of the client activity shown
-	// completeUser completes the name of a user.
-	completeUser command.Completion
 }
 
 // New makes the limits commands.
-func New(c *connect.Commands) *cobra.Command {
-	l := &limits{API: connect.API{Env: c.Env}, completeUser: c.CompleteNamedUser}
+func New(c *command.Env) *cobra.Command {
+	l := &limits{API: connect.API{Env: c}}
 	cmd := command.Group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
 		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())
@@ -132,9 +130,15 @@ type page[T any] struct {
 	Since        time.Time `json:"since"`
 	Bans         []T       `json:"bans"`
 	Clients      []T       `json:"clients"`
+	Presets      []T       `json:"presets"`
 	Tiers        []T       `json:"tiers"`
 	Unregistered []T       `json:"unregistered"`
+	Users        []T       `json:"users"`
 	Next         string    `json:"next"`
+}
+
+func (p *page[T]) items() []T {
+	return slices.Concat(p.Bans, p.Clients, p.Presets, p.Tiers, p.Unregistered, p.Users)
 }
 
 // pages reads all pages of a list; never nil. It keeps the start of the client activity in l.since.
@@ -147,7 +151,7 @@ func pages[T any](ctx context.Context, l *limits, path string, query url.Values)
 		if !p.Since.IsZero() {
 			l.since = p.Since
 		}
-		all = slices.Concat(all, p.Bans, p.Clients, p.Tiers, p.Unregistered)
+		all = append(all, p.items()...)
 		if p.Next == "" {
 			return all, nil
 		}

@@ -9,7 +9,6 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/limiter/activity"
 
@@ -146,7 +145,7 @@ func (l *limits) newReset() *cobra.Command {
 		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 		ValidArgsFunction: l.completeClient,
 	}
-	of.register(cmd)
+	of.register(l, cmd)
 	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		key, about, err := of.key(cmd, args[0])
@@ -232,20 +231,4 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		}
 	}
 	return l.Table(rows...)
-}
-
-// completeClient completes the first argument with the client_ids that have the prefix typed.
-func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	l.Timeout = connect.CompleteWithin
-	all, _ := pages[adminapi.Client](cmd.Context(), l, "/clients", url.Values{"limit": {"1000"}}) // on an error, nothing is offered
-	var out []string
-	for i := range all {
-		if strings.HasPrefix(all[i].ClientID, typed) {
-			out = append(out, all[i].ClientID)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

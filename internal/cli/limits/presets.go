@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/limits/syntax"
 
 	"github.com/spf13/cobra"
@@ -50,13 +49,4 @@ func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, er
 		names = append(names, p.Name)
 	}
 	return p, command.Usagef("--preset: %q is none of %s", name, strings.Join(names, ", "))
-}
-
-func (l *limits) completePreset(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-	l.Timeout = connect.CompleteWithin
-	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // on an error, nothing is offered
-	for _, p := range all.Presets {
-		out = append(out, p.Name+"\t"+p.About)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -100,17 +100,3 @@ func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	}
 	return args, nil
 }
-
-// completeSwitch completes CLIENT on|off. The values of alone may replace CLIENT and take no state.
-func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 1 && !slices.Contains(alone, args[0]) {
-			return states, cobra.ShellCompDirectiveNoFileComp
-		}
-		clients, directive := l.completeClient(cmd, args, typed)
-		if len(args) == 0 {
-			clients = append(clients, alone...)
-		}
-		return clients, directive
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/limits/syntax"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ const tierFlag = "tier"
 
 func (l *limits) registerTier(cmd *cobra.Command, name *string, usage string) {
 	cmd.Flags().StringVar(name, tierFlag, "", usage)
-	_ = cmd.RegisterFlagCompletionFunc(tierFlag, l.completeTierName) // fails only for a missing flag
+	_ = cmd.RegisterFlagCompletionFunc(tierFlag, l.completeTier) // fails only for a missing flag
 }
 
 // listTiers writes the tiers, with how many clients have each.
@@ -43,13 +42,4 @@ func noTier(name string, err error) error {
 		return fmt.Errorf("there is no tier %q", name)
 	}
 	return err
-}
-
-func (l *limits) completeTierName(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	l.Timeout = connect.CompleteWithin
-	page, _ := get[adminapi.Tiers](cmd.Context(), l, "/tiers", url.Values{"prefix": {typed}}) // on an error, nothing is offered
-	for i := range page.Tiers {
-		out = append(out, page.Tiers[i].Name)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -103,16 +103,3 @@ func takeBack(patch map[string]any, field string) {
 		patch["max_waiting"] = nil
 	}
 }
-
-// completeFields completes the comma-separated fields of "limits unset".
-func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	before := typed[:strings.LastIndex(typed, ",")+1]
-	fields := unsettable
-	if len(args) == 0 {
-		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" || f == tierFlag }), "canary")
-	}
-	for _, f := range fields {
-		out = append(out, before+f)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
