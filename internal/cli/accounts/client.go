@@ -37,7 +37,7 @@ type credentials struct {
 func newClientCreate(c *connect.Commands) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	admin, given, labels := connect.AccessFlag{}, &givenSecret{}, &labelFlags{}
+	admin, given, labels := accessFlag{}, &givenSecret{}, &labelFlags{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -45,7 +45,7 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
   oauth-server client create web --public --redirect-uri http://127.0.0.1/callback
   oauth-server client create ops --admin=read
   oauth-server client create desk --admin --public --redirect-uri http://127.0.0.1/callback`,
-		Args: admin.Unspaced(command.Takes("ID"), "admin"),
+		Args: admin.unspaced(command.Takes("ID"), "admin"),
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable (default by whether it has a redirect URI)")
@@ -57,18 +57,18 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (not advised: RFC 9700)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only those about it")
 	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
-	admin.Add(flags, "admin", "an admin client: it can get tokens for the admin API, or with --admin=read to read only")
+	admin.add(flags, "admin", "an admin client: it can get tokens for the admin API, or with --admin=read to read only")
 	given.add(flags)
 	labels.add(flags)
 	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
-	f := c.Creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	f := c.Creates(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		made, secret, err := r.CreateClient(ctx, spec)
 		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
 			return clientError(args[0], err)
 		} else if already {
 			return c.Answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
 		}
-		admin.Note(c.Env, &made)
+		admin.warn(c.Env, &made)
 		return showCredentials(c, credentials{ClientID: made.ID, ClientSecret: secret})
 	})
 	f.Later = "Running servers know the client within two seconds, and answer it with invalid_client until then."
@@ -77,7 +77,7 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 		spec.Grants = grantsOf(kinds)
 		err := labels.check()
 		labels.apply(&spec)
-		return errors.Join(err, admin.Apply(&spec), given.apply(&spec))
+		return errors.Join(err, admin.grant(&spec), given.apply(&spec))
 	})
 }
 
@@ -91,6 +91,20 @@ func first(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
 		return run(cmd, args)
 	}
 	return cmd
+}
+
+// change adds to a command that it changes the client or user in its first argument and shows the
+// result: for a script, and as a line for a person.
+func change(c *connect.Commands, cmd *cobra.Command, explain func(name string, err error) error,
+	do func(ctx context.Context, r *adminclient.Accounts, name string) (result any, line string, err error),
+) *cobra.Command {
+	return c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		result, line, err := do(ctx, r, args[0])
+		if err != nil {
+			return explain(args[0], err)
+		}
+		return c.Answer(result, line)
+	})
 }
 
 // clientError turns an error about a client into a message for the terminal.
@@ -160,7 +174,7 @@ func newClientList(c *connect.Commands) *cobra.Command {
 	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
 	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
 	selectorFlag(cmd.Flags(), &filter.Labels)
-	c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+	c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		all, err := r.Clients(ctx, filter)
 		if err != nil {
 			return err
@@ -196,7 +210,7 @@ func newClientShow(c *connect.Commands) *cobra.Command {
 		Use: "show ID", Short: "Show a client, and when its secrets were last used", Args: command.Takes("ID"),
 		Example: "  oauth-server client show shop\n  oauth-server client show shop -o json",
 	}
-	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		return showClient(ctx, c, r, args[0])
 	})
 }
@@ -252,7 +266,7 @@ may know the old secret.`,
 	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also invalidate everything issued to the client until now")
 	cmd.Flags().BoolVar(&end, "end-former", false, "make no new secret, and end the old one that is still valid")
-	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if end {
 			return clientError(args[0], endFormer(ctx, c, r, args[0]))
 		}
@@ -300,13 +314,9 @@ it expires.
 The secret still works: to replace it as well, use rotate-secret --revoke.`,
 		Example: "  oauth-server client revoke shop\n  oauth-server client revoke shop --reason \"stolen laptop\"",
 	}
-	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		cl, err := r.RevokeClient(ctx, args[0])
-		if err != nil {
-			return clientError(args[0], err)
-		}
-		return c.Answer(credentials{ClientID: cl.ID}, fmt.Sprintf(
-			"revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID))
+	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
+		cl, err := r.RevokeClient(ctx, id)
+		return credentials{ClientID: cl.ID}, fmt.Sprintf("revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID), err
 	})
 }
 

@@ -22,16 +22,16 @@ The limits and bans that were set for it stay, for a client that is registered w
 a policy, limits of single users, a candidate. The command says so, and how to remove them.`,
 		Example: "  oauth-server client delete shop\n  oauth-server client delete shop --reason \"ticket 4711\"",
 	}
-	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		left, _ := r.LimitsOf(ctx, args[0]) // on an error, the limits are not mentioned
-		if err := r.DeleteClient(ctx, args[0]); err != nil {
-			return clientError(args[0], err)
+	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
+		left, _ := r.LimitsOf(ctx, id) // on an error, the limits are not mentioned
+		if err := r.DeleteClient(ctx, id); err != nil {
+			return nil, "", err
 		}
-		if removals := removals(args[0], &left); len(removals) > 0 {
+		if removals := removals(id, &left); len(removals) > 0 {
 			c.Note("Limits or bans of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
-				args[0], strings.Join(removals, "\n  "))
+				id, strings.Join(removals, "\n  "))
 		}
-		return c.Answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
+		return map[string]any{"client_id": id, "deleted": true}, "deleted client " + id, nil
 	})
 }
 

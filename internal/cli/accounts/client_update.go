@@ -23,14 +23,14 @@ type clientEdit struct {
 	withoutPKCE, resourceServer   bool
 	firstParty                    bool
 	labels                        labelFlags
-	admin                         connect.AccessFlag
+	admin                         accessFlag
 	given                         func(name string) bool
 }
 
 func newClientUpdate(c *connect.Commands) *cobra.Command {
 	e := &clientEdit{}
 	cmd := &cobra.Command{
-		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.Unspaced(command.Takes("ID"), "admin"),
+		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(command.Takes("ID"), "admin"),
 		Long: `Change the registration of a client. What no flag names stays as it is. A repeatable
 flag replaces the whole list; --add-… and --remove-… change single items of it. --label sets one
 label and leaves the others. Secrets do not change: see rotate-secret.`,
@@ -53,35 +53,27 @@ label and leaves the others. Secrets do not change: see rotate-secret.`,
 	flags.BoolVar(&e.firstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
 	e.labels.add(flags)
 	e.labels.addRemove(flags)
-	e.admin.Add(flags, "admin", "an admin client, or with --admin=read one that may only read")
-	e.given = func(name string) bool { return flags.Changed(name) }
-	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	e.admin.add(flags, "admin", "an admin client, or with --admin=read one that may only read")
+	e.given = flags.Changed
+	var edits []string // the flags so far
+	flags.VisitAll(func(f *pflag.Flag) { edits = append(edits, f.Name) })
+	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.ChangeClient(ctx, args[0], e.apply)
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		e.admin.Note(c.Env, &cl)
+		e.admin.warn(c.Env, &cl)
 		return showClient(ctx, c, r, cl.ID)
 	})
 	return first(cmd, func([]string) error {
-		any := false
-		flags.Visit(func(f *pflag.Flag) { any = any || e.isEdit(f.Name) })
-		if !any {
+		if !slices.ContainsFunc(edits, e.given) {
 			return command.Usagef("client update: nothing to change: give a flag such as --add-scope; see --help")
 		}
 		return e.labels.check()
 	})
 }
 
-// isEdit reports whether the flag changes the client.
-func (*clientEdit) isEdit(name string) bool {
-	return slices.Contains([]string{
-		"name", "grant", "redirect-uri", "add-redirect-uri", "remove-redirect-uri", "scope", "add-scope", "remove-scope",
-		"audience", "without-pkce", "resource-server", "first-party", "label", "remove-label", "admin",
-	}, name)
-}
-
-// Apply changes the fields that the flags name.
+// apply changes the fields that the flags name.
 func (e *clientEdit) apply(cl *clientcfg.Client) error {
 	if e.given("name") {
 		cl.Name = e.name
@@ -113,6 +105,6 @@ func (e *clientEdit) apply(cl *clientcfg.Client) error {
 		cl.FirstParty = e.firstParty
 	}
 	e.labels.apply(cl)
-	e.admin.Upgrade(cl)
+	e.admin.change(cl)
 	return nil
 }

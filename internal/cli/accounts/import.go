@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
@@ -18,6 +17,7 @@ import (
 	"oauth-server/internal/strict/fielderr"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 // importing is the import of clients or users from JSON lines.
@@ -49,7 +49,7 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: command.Takes("FILE")}
 	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the lines that are in order although others are not")
 	cmd.Flags().BoolVar(&i.check, "check", false, "check the lines, and import nothing")
-	i.Creating(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
+	i.Creates(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
 	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
@@ -195,20 +195,16 @@ func (i *importing) finish(store func() []importProblem) error {
 // store stores the lines, up to [ImportAtOnce] at a time, and returns the failures in line order.
 func (i *importing) store(ctx context.Context, r *adminclient.Accounts) (failed []importProblem) {
 	lines := i.lines
-	var wg sync.WaitGroup
-	errs, next := make([]error, len(lines)), make(chan int)
-	for range command.ImportAtOnce {
-		wg.Go(func() {
-			for n := range next {
-				errs[n] = lines[n].store(ctx, r)
-			}
+	errs := make([]error, len(lines))
+	var calls errgroup.Group
+	calls.SetLimit(command.ImportAtOnce)
+	for n := range lines {
+		calls.Go(func() error {
+			errs[n] = lines[n].store(ctx, r)
+			return nil
 		})
 	}
-	for n := range lines {
-		next <- n
-	}
-	close(next)
-	wg.Wait()
+	_ = calls.Wait() // each error belongs to its line
 	for n, err := range errs {
 		if err != nil {
 			failed = append(failed, problemOf(lines[n].number, err))

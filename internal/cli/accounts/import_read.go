@@ -51,7 +51,7 @@ func (i *importing) refused(line int, err error) {
 	}
 }
 
-// ReadFile reads and checks all lines of a file, or of standard input.
+// readFile reads and checks all lines of a file, or of standard input.
 func (i *importing) readFile(name string) error {
 	if name == "-" {
 		return i.readAll(i.In)

@@ -30,22 +30,22 @@ func NewUser(c *connect.Commands) *cobra.Command {
 
 func newUserCreate(c *connect.Commands) *cobra.Command {
 	var fromStdin bool
-	operator := connect.AccessFlag{}
+	operator := accessFlag{}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a user; the password is prompted for, or read with --password-stdin",
 		Example: `  oauth-server user create ada --operator
   echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
-		Args: operator.Unspaced(command.Takes("NAME"), "operator"),
+		Args: operator.unspaced(command.Takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
-	operator.Add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
+	operator.add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
 	var spec registry.NewUser
 	valid := func() (bool, error) {
 		_, err := spec.Validate()
 		return false, userError(spec.Name, err)
 	}
-	c.Creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+	c.Creates(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		name := spec.Name
 		if canonical, err := username.Canonical(name); err == nil && canonical != name {
 			c.Note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
@@ -58,7 +58,7 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 		return c.Answer(u, "created user "+u.Username)
 	})
 	return first(cmd, func(args []string) (err error) {
-		spec.Name, spec.Operator = args[0], operator.Access
+		spec.Name, spec.Operator = args[0], operator.level
 		spec.Password, err = readPassword(c, fromStdin)
 		return err
 	})
@@ -129,7 +129,7 @@ func newUserList(c *connect.Commands) *cobra.Command {
 		Example: "  oauth-server user list --prefix ad\n  oauth-server user list -o json",
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
-	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		users, err := allUsers(ctx, r, prefix)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ existing ones, and acts at once on every instance.`,
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
 	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
-	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	return c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		level := args[1]
 		access, ok := levels[level]
 		if !ok {
@@ -215,12 +215,9 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	var password string
-	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		u, err := r.SetPassword(ctx, args[0], password)
-		if err != nil {
-			return userError(args[0], err)
-		}
-		return c.Answer(map[string]string{"username": u.Username}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
+	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
+		u, err := r.SetPassword(ctx, name, password)
+		return map[string]string{"username": u.Username}, "changed the password of user " + u.Username + ", who has to sign in again everywhere", err
 	})
 	return first(cmd, func([]string) (err error) {
 		password, err = readPassword(c, fromStdin)
@@ -238,12 +235,9 @@ What an address has used of its daily limit stays: the user can sign in at once 
 address, and from that one when Retry-After of the next attempt says.`,
 		Example: "  oauth-server user unlock ada\n  oauth-server user unlock ada --reason \"ticket 4711\"",
 	}
-	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		u, err := r.UnlockUser(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		return c.Answer(map[string]any{"username": u.Username, "unlocked": true}, "ended the row of wrong passwords of user "+u.Username)
+	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
+		u, err := r.UnlockUser(ctx, name)
+		return map[string]any{"username": u.Username, "unlocked": true}, "ended the row of wrong passwords of user " + u.Username, err
 	})
 }
 
@@ -252,11 +246,8 @@ func newUserDelete(c *connect.Commands) *cobra.Command {
 		Use: "delete NAME", Short: "Delete a user", Args: command.Takes("NAME"),
 		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",
 	}
-	return c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		name, err := r.DeleteUser(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		return c.Answer(map[string]any{"username": name, "deleted": true}, "deleted user "+name)
+	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
+		name, err := r.DeleteUser(ctx, name)
+		return map[string]any{"username": name, "deleted": true}, "deleted user " + name, err
 	})
 }

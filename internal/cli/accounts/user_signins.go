@@ -30,7 +30,7 @@ func newUserShow(c *connect.Commands) *cobra.Command {
 (consents). user revoke ends each of them.`,
 		Example: "  oauth-server user show ada\n  oauth-server user show ada -o json",
 	}
-	return c.OnRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := readShownUser(ctx, r, args[0])
 		if err != nil {
 			return userError(args[0], err)
@@ -101,27 +101,23 @@ all codes and tokens issued under it.`,
 	cmd.Flags().StringVar(&session, "session", "", "end only the session with this ID, or all sessions")
 	cmd.Flags().StringVar(&family, "family", "", "revoke only the family with this ID, or all families")
 	cmd.Flags().StringVar(&consent, "consent", "", "withdraw only the consent to this client")
-	c.Changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		name := args[0]
+	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
+		ended, n, err := "", 0, error(nil)
 		switch {
 		case session != "":
-			n, err := r.EndSessions(ctx, name, oneOrAll(session))
-			return showEnded(c, name, "sessions", n, err)
+			ended = "sessions"
+			n, err = r.EndSessions(ctx, name, oneOrAll(session))
 		case family != "":
-			n, err := r.RevokeFamilies(ctx, name, oneOrAll(family))
-			return showEnded(c, name, "families", n, err)
+			ended = "families"
+			n, err = r.RevokeFamilies(ctx, name, oneOrAll(family))
 		case consent != "":
-			if err := r.WithdrawConsent(ctx, name, consent); err != nil {
-				return userError(name, err)
-			}
-			return c.Answer(map[string]any{"username": name, "client_id": consent, "withdrawn": true},
-				"withdrew what user "+name+" allowed client "+consent)
+			return map[string]any{"username": name, "client_id": consent, "withdrawn": true},
+				"withdrew what user " + name + " allowed client " + consent, r.WithdrawConsent(ctx, name, consent)
+		default:
+			u, err := r.RevokeUser(ctx, name)
+			return map[string]string{"username": u.Username}, "ended the sessions and tokens of user " + u.Username + ", who has to sign in again everywhere", err
 		}
-		u, err := r.RevokeUser(ctx, name)
-		if err != nil {
-			return userError(name, err)
-		}
-		return c.Answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
+		return map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, ended, name), err
 	})
 	return first(cmd, func([]string) error {
 		flags := []string{"session", "family", "consent"}
@@ -140,12 +136,4 @@ func oneOrAll(id string) string {
 		return ""
 	}
 	return id
-}
-
-// showEnded reports how many sign-ins were ended.
-func showEnded(c *connect.Commands, name, what string, n int, err error) error {
-	if err != nil {
-		return userError(name, err)
-	}
-	return c.Answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
 }

@@ -48,12 +48,35 @@ func NewCommands(c *command.Env) *Commands {
 // ServerUsage is the usage text of --server for commands that can also work on a store.
 const ServerUsage = "admin address of a server to work on (default OAUTH_SERVER, or the store)"
 
-// OnRegistry adds the flags that select the store or server to a command, and runs do there.
-func (c *Commands) OnRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
-	return c.onRegistryOf(cmd, &registryFlags{}, do)
+// action is what a command does on a store or server.
+type action = func(ctx context.Context, r *adminclient.Accounts, args []string) error
+
+// Reads adds the flags that select the store or server to a command, and runs do there.
+func (c *Commands) Reads(cmd *cobra.Command, do action) *cobra.Command {
+	c.add(cmd, &registryFlags{}, do)
+	return cmd
 }
 
-func (c *Commands) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
+// Changes is [Commands.Reads] for a command that changes something.
+func (c *Commands) Changes(cmd *cobra.Command, do action) *cobra.Command {
+	c.addChange(cmd, &registryFlags{}, do)
+	return cmd
+}
+
+// Creates is [Commands.Changes] for a command that may create the store, unless before ends it.
+func (c *Commands) Creates(cmd *cobra.Command, before func() (done bool, err error), do action) *registryFlags {
+	f := &registryFlags{creates: true, before: before}
+	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
+	return c.addChange(cmd, f, do)
+}
+
+func (c *Commands) addChange(cmd *cobra.Command, f *registryFlags, do action) *registryFlags {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
+	return c.add(cmd, f, do)
+}
+
+func (c *Commands) add(cmd *cobra.Command, f *registryFlags, do action) *registryFlags {
 	f.Env = c.Env
 	f.settings = command.AddSettings(cmd, config.Option.IsStore)
 	command.StoreInTopic(cmd)
@@ -62,27 +85,6 @@ func (c *Commands) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ct
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return unanswered(cmd, args, f.with(cmd.Context(), func(r *adminclient.Accounts) error { return do(cmd.Context(), r, args) }))
 	}
-	return cmd
-}
-
-// changes adds the flags common to all changes.
-func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
-	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
-	return f
-}
-
-// Changing is [Commands.OnRegistry] for a change.
-func (c *Commands) Changing(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
-	f := &registryFlags{}
-	return c.onRegistryOf(cmd, f.changes(cmd), do)
-}
-
-// Creating is [Commands.Changing] for a command that may create the store, unless before ends it.
-func (c *Commands) Creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *registryFlags {
-	f := &registryFlags{creates: true, before: before}
-	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
-	c.onRegistryOf(cmd, f.changes(cmd), do)
 	return f
 }
 
