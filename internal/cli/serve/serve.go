@@ -19,15 +19,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serveFlags are the flags of serve.
-type serveFlags struct {
-	check, print, demo bool
+// program is serve or gateway.
+type program struct {
+	*command.Env
 	*command.Settings
+	check, print, demo bool
+
+	// environment: its own flags can be given as variables too.
+	environment bool
+	// load reads the configuration, with demo that of --demo.
+	load func(sources config.Sources, demo bool) (*config.Config, error)
+	// runDemo runs it on temporary stores.
+	runDemo func(ctx context.Context, c *command.Env, sources config.Sources) error
 }
 
 // New makes the command that runs a server.
 func New(c *command.Env) *cobra.Command {
-	f := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
@@ -43,22 +50,55 @@ out is not used, and logged.`,
 		Example: `  oauth-server serve --demo
   oauth-server serve --config oauth-server.yaml --check-config
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
-		Args: command.Takes(),
 	}
-	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
-	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
-	cmd.Flags().BoolVar(&f.demo, "demo", false, "run on a temporary store with demo clients and a demo user, and print commands to paste")
-	f.Settings = command.AddSettings(cmd, func(o config.Option) bool { return !o.IsGateway() })
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), c, f) }
+	p := &program{Env: c, environment: true, load: loadServer, runDemo: serveDemo}
+	p.register(cmd, "run on a temporary store with demo clients and a demo user, and print commands to paste",
+		func(o config.Option) bool { return !o.IsGateway() })
 	return cmd
 }
 
+// NewGateway makes the command that runs a gateway.
+func NewGateway(c *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Put the limits before the token endpoint of another server",
+		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token
+endpoint are limited per client and user, all others pass unchanged. No client has to be
+registered. With --judge it is no proxy, but answers nginx, Traefik or APISIX at /judge whether
+a token request may pass, and Envoy at --envoy-listen.
+
+Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
+		Example: `  oauth-server gateway --demo
+  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/token'`,
+	}
+	p := &program{Env: c, load: loadGateway, runDemo: gatewayDemo}
+	p.register(cmd, "run before a small server of its own, and print commands to paste", func(config.Option) bool { return true })
+	for _, o := range config.Options() {
+		if o.IsOwn() {
+			cmd.Flags().Lookup(o.Name).Hidden = true
+		}
+	}
+	return cmd
+}
+
+func (p *program) register(cmd *cobra.Command, demo string, wanted func(config.Option) bool) {
+	cmd.Args = command.Takes()
+	cmd.Flags().BoolVar(&p.check, "check-config", false, "validate the configuration and exit")
+	cmd.Flags().BoolVar(&p.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
+	cmd.Flags().BoolVar(&p.demo, "demo", false, demo)
+	p.Settings = command.AddSettings(cmd, wanted)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) }
+}
+
 // complete sets the missing flags from the environment.
-func (f *serveFlags) complete(c *command.Env) error {
+func (p *program) complete() error {
+	if !p.environment {
+		return nil
+	}
 	for name, flag := range map[string]*bool{
-		"OAUTH_CHECK_CONFIG": &f.check, "OAUTH_PRINT_CONFIG": &f.print, "OAUTH_DEMO": &f.demo,
+		"OAUTH_CHECK_CONFIG": &p.check, "OAUTH_PRINT_CONFIG": &p.print, "OAUTH_DEMO": &p.demo,
 	} {
-		value := c.Variable(name)
+		value := p.Variable(name)
 		if value == "" || *flag {
 			continue
 		}
@@ -71,34 +111,50 @@ func (f *serveFlags) complete(c *command.Env) error {
 	return nil
 }
 
-func runServe(ctx context.Context, c *command.Env, f *serveFlags) error {
-	c.CatchHangups()
-	if err := f.complete(c); err != nil {
+func (p *program) run(ctx context.Context) error {
+	p.CatchHangups()
+	if err := p.complete(); err != nil {
 		return err
 	}
 	ctx, cancel := command.UntilSignal(ctx)
 	defer cancel()
-	sources := f.Sources(c.Environ)
-	if f.demo && !f.check && !f.print {
-		signal.Stop(c.Hangups)
-		return serveDemo(ctx, c, sources)
+	sources := p.Sources(p.Environ)
+	if p.demo && !p.check && !p.print {
+		signal.Stop(p.Hangups)
+		return p.runDemo(ctx, p.Env, sources)
 	}
+	cfg, err := p.load(sources, p.demo && p.check)
+	switch {
+	case p.check:
+		return showCheck(p.Env, err)
+	case err != nil:
+		return err
+	case p.print:
+		return showConfig(p.Env, cfg)
+	}
+	if sources.Path() == "" && p.Terminal { // SIGHUP means that the terminal was closed
+		signal.Stop(p.Hangups)
+	}
+	return runServer(ctx, p.Env, cfg, app.Options{Sources: &sources, Reread: p.Hangups})
+}
+
+func loadServer(sources config.Sources, _ bool) (*config.Config, error) {
 	cfg, err := config.Load(sources)
 	if err == nil && cfg.Gateway.Enabled() {
 		err = command.Usagef("gateway.upstream or gateway.judge is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
 	}
-	switch {
-	case f.check:
-		return showCheck(c, err)
-	case err != nil:
-		return err
-	case f.print:
-		return showConfig(c, cfg)
+	return cfg, err
+}
+
+func loadGateway(sources config.Sources, demo bool) (*config.Config, error) {
+	if demo {
+		return gatewayDemoConfig(sources, "gateway.db", "http://127.0.0.1")
 	}
-	if sources.Path() == "" && c.Terminal { // SIGHUP means that the terminal was closed
-		signal.Stop(c.Hangups)
+	cfg, err := config.Load(sources)
+	if err == nil && !cfg.Gateway.Enabled() {
+		err = command.Usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited; or --judge, before another proxy")
 	}
-	return runServer(ctx, c, cfg, app.Options{Sources: &sources, Reread: c.Hangups})
+	return cfg, err
 }
 
 // runServer serves until ctx ends. It adds the configured logger to opts.
