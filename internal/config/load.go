@@ -94,7 +94,7 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 		found = check(cfg)
 	}
 	for i := range found {
-		found[i].Origin = originOf(found[i].Path, origins)
+		found[i].Origin = fielderr.Nearest(origins, found[i].Path) // of a missing field, the mapping that lacks it
 	}
 	problems.AddUnreported(found)
 	return cfg, problems.Err()
@@ -115,18 +115,6 @@ func (s Sources) base() *Config {
 	}
 	c := *s.Base
 	return &c
-}
-
-// originOf returns where the field was set, or else the origin of the nearest field around it: a
-// missing field is reported with the line of the mapping that lacks it.
-func originOf(path string, origins map[string]string) string {
-	for path != "" {
-		if o, ok := origins[path]; ok {
-			return o
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return ""
 }
 
 // readURI reads the URI from its file.

@@ -116,7 +116,7 @@ func (f *policyFiles) readConfig(doc *strict.Value) error {
 	f.all.Settings = cfg.RateLimit.Settings
 	found := fielderr.Of(f.all.Settings.Validate()).Under("rate_limit")
 	for i := range found {
-		found[i].Origin = originIn(found[i].Path, origins)
+		found[i].Origin = fielderr.Nearest(origins, found[i].Path)
 	}
 	errs.AddUnreported(found)
 	var values map[string]any
@@ -125,16 +125,6 @@ func (f *policyFiles) readConfig(doc *strict.Value) error {
 		f.rateLimit = map[string]any{}
 	}
 	return errs.Err()
-}
-
-// originIn returns the position of a field in a file, or of the nearest enclosing field.
-func originIn(path string, origins map[string]string) string {
-	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		if origin, known := origins[path]; known {
-			return origin
-		}
-	}
-	return ""
 }
 
 // readLimits reads a file of limits on top of the earlier policies and validates it as the server

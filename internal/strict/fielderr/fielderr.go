@@ -135,3 +135,14 @@ func Join(path, name string) string {
 
 // Item appends the index of a list's item to a path.
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// Nearest returns the origin of the field at a path, or of the nearest enclosing value; empty if
+// there is none.
+func Nearest(origins map[string]string, path string) string {
+	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
+		if origin, known := origins[path]; known {
+			return origin
+		}
+	}
+	return ""
+}

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,11 +108,7 @@ func (f *File) add(target, path string, v *strict.Value) fielderr.Errors {
 
 // at returns an error about a section or a target, with its line.
 func (f *File) at(path, message string) fielderr.Error {
-	origin := f.origins[path]
-	if origin == "" {
-		origin = f.name
-	}
-	return fielderr.Error{Path: path, Message: message, Origin: origin}
+	return fielderr.Error{Path: path, Message: message, Origin: cmp.Or(f.origins[path], f.name)}
 }
 
 // Inside returns an error about a field of a target, or about the whole target if field is empty.
@@ -122,12 +119,7 @@ func (f *File) Inside(target, field, message string) fielderr.Error {
 	if v := f.Parsed[target]; v != nil {
 		_ = v.Decode(&value, origins) // decoded before without an error
 	}
-	for in := field; in != ""; in = in[:max(0, strings.LastIndexAny(in, ".["))] {
-		if origin, known := origins[in]; known {
-			e.Origin = origin
-			break
-		}
-	}
+	e.Origin = cmp.Or(fielderr.Nearest(origins, field), e.Origin)
 	if field != "" {
 		e = fielderr.Errors{{Path: field, Message: message, Origin: e.Origin}}.Under(e.Path)[0]
 	}
