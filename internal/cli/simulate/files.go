@@ -41,29 +41,25 @@ func writable(flag, path string, extensions ...string) error {
 
 // outputsApart reports output files that would overwrite an input or each other.
 func (s *simulation) outputsApart(logs []string) error {
-	type named struct {
-		as   string
-		info os.FileInfo
-	}
-	var taken []named
+	taken := map[string]string{} // what paths are, by path
 	for _, path := range slices.Concat(logs, s.policies) {
-		if info, err := os.Stat(path); err == nil {
-			taken = append(taken, named{"it is read", info})
-		}
+		taken[path] = "it is read"
 	}
 	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}} {
-		info, err := os.Stat(out.path)
-		if err != nil {
-			continue // a new file
-		}
-		for _, other := range taken {
-			if os.SameFile(info, other.info) {
-				return command.Usagef("%s: %s would be overwritten, and %s: name another file", out.flag, out.path, other.as)
+		for path, is := range taken {
+			if sameFile(path, out.path) {
+				return command.Usagef("%s: %s would be overwritten, and %s: name another file", out.flag, out.path, is)
 			}
 		}
-		taken = append(taken, named{"is that of " + out.flag, info})
+		taken[out.path] = "is that of " + out.flag
 	}
 	return nil
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, failed := os.Stat(b)
+	return err == nil && failed == nil && os.SameFile(one, other)
 }
 
 // writableFiles reports the output files of a replay that cannot be written.

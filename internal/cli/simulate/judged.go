@@ -20,34 +20,37 @@ import (
 // Built-in limits count as one of the files if they apply.
 func (f *policyFiles) judged() (under string, files []simulate.PolicyFile, err error) {
 	var names []string
+	add := func(name, text string) {
+		names = append(names, command.Printable(name))
+		files = append(files, simulate.PolicyFile{Name: name, Text: text})
+	}
 	if f.limits != "" {
-		names = append(names, command.Printable(f.limits))
-		files = append(files, simulate.PolicyFile{Name: f.limits, Text: f.text})
+		add(f.limits, f.text)
 	}
 	if f.config != "" {
-		names = append(names, command.Printable(f.config))
 		text, err := yamlOf(map[string]any{"rate_limit": f.rateLimit})
 		if err != nil {
 			return "", nil, err
 		}
-		files = append(files, simulate.PolicyFile{Name: f.config, Text: text})
+		add(f.config, text)
 	}
 	lists, of := f.builtIn()
+	given := strings.Join(names, " and ")
 	if len(of) > 0 {
 		text, err := yamlOf(map[string]any{"settings": map[string]any{"default": lists}})
 		if err != nil {
 			return "", nil, err
 		}
-		files = append(files, simulate.PolicyFile{Name: "built in", Text: text})
+		add("built in", text)
 	}
 	limit := syntax.ShowLimit(adminapi.ShowLimit(ratelimit.DefaultLimit()))
 	switch {
-	case len(names) == 0:
+	case given == "":
 		under = "the limits that are built in, " + limit
 	case len(of) > 0:
-		under = fmt.Sprintf("the limits of %s and, for %s in general, those that are built in, %s", strings.Join(names, " and "), strings.Join(of, " and "), limit)
+		under = fmt.Sprintf("the limits of %s and, for %s in general, those that are built in, %s", given, strings.Join(of, " and "), limit)
 	default:
-		under = "the limits of " + strings.Join(names, " and ")
+		under = "the limits of " + given
 	}
 	return under, files, nil
 }

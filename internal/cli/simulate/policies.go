@@ -40,24 +40,22 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 			return f.all, err
 		}
 		doc, errs := strict.ParseYAML(name, text)
-		isConfig := isConfiguration(doc)
+		of := &f.limits
+		if isConfiguration(doc) {
+			of = &f.config
+		}
 		switch {
 		case len(errs) > 0:
 			return f.all, errs
-		case isConfig && f.config != "", !isConfig && f.file != nil:
-			first := f.limits
-			if isConfig {
-				first = f.config
-			}
-			return f.all, command.Usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, first)
-		case isConfig:
-			f.config = name
+		case *of != "":
+			return f.all, command.Usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, *of)
+		case of == &f.config:
 			err = f.readConfig(doc)
 		default:
-			f.limits, f.text = name, string(text)
+			f.text = string(text)
 			f.file, err = syntax.ParseFile(name, text)
 		}
-		if err != nil {
+		if *of = name; err != nil {
 			return f.all, err
 		}
 	}
@@ -69,22 +67,13 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 		if err := f.readLimits(f.file); err != nil {
 			return f.all, err
 		}
-		if n := count(f.file, "candidates"); n > 0 {
+		if slices.ContainsFunc(f.file.Targets(), func(target string) bool { return strings.HasPrefix(target, "candidates/") }) {
 			s.Note("%s: the candidates are not judged; try their limits with --limit.", f.limits)
 		}
 		f.settings = f.file.Values[clientcfg.SettingsTarget]
 	}
 	s.files = f
 	return f.all, nil
-}
-
-func count(f *syntax.File, section string) (n int) {
-	for target := range f.Values {
-		if strings.HasPrefix(target, section+"/") {
-			n++
-		}
-	}
-	return n
 }
 
 // isConfiguration reports whether a file is a configuration file and not a file of limits, even

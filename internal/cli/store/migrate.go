@@ -1,9 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"oauth-server/internal/app"
@@ -20,14 +21,13 @@ func NewMigrate(c *command.Env) *cobra.Command {
 	cmd := command.Group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
 		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
 	dry := dryRunFlag(cmd)
-	set := command.AddSettings(cmd, config.Option.IsStore)
+	onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error { return showPlan(ctx, c, db) })
+	plan := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 || !*dry {
 			return command.NeedsSubcommand(cmd, args)
 		}
-		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
-			return showPlan(cmd.Context(), c, db)
-		})
+		return plan(cmd, args)
 	}
 	return cmd
 }
@@ -54,18 +54,12 @@ a running index build is in the way of is repeated for up to ten minutes.`,
   oauth-server migrate up --mongodb-uri mongodb://localhost`,
 	}
 	dry := dryRunFlag(cmd)
-	set := command.AddSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := command.UntilSignal(cmd.Context())
-		defer cancel()
-		return withMigrator(ctx, c, set, func(db app.Migrator) error {
-			if *dry {
-				return showPlan(ctx, c, db)
-			}
-			return runMigrations(ctx, c, db)
-		})
-	}
-	return cmd
+	return onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error {
+		if *dry {
+			return showPlan(ctx, c, db)
+		}
+		return runMigrations(ctx, c, db)
+	})
 }
 
 func newMigrateStatus(c *command.Env) *cobra.Command {
@@ -73,66 +67,60 @@ func newMigrateStatus(c *command.Env) *cobra.Command {
 		Use: "status", Short: "Show which migrations the database has", Args: command.Takes(),
 		Example: "  oauth-server migrate status --mongodb-uri mongodb://localhost\n  oauth-server migrate status -o json",
 	}
+	return onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error {
+		states, err := db.Migrations(ctx)
+		if err != nil {
+			return err
+		}
+		shown := make([]shownMigration, 0, len(states))
+		rows := [][]string{{"MIGRATION", "APPLIED", "WHAT IT DOES"}}
+		for _, s := range states {
+			m := shownState(s)
+			shown = append(shown, m)
+			rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
+		}
+		return c.List(shown, rows...)
+	})
+}
+
+// onMigrator adds the flags for the store to a command, and opens the database while do runs.
+func onMigrator(c *command.Env, cmd *cobra.Command, do func(ctx context.Context, db app.Migrator) error) *cobra.Command {
 	set := command.AddSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return withMigrator(cmd.Context(), c, set, func(db app.Migrator) error {
-			states, err := db.Migrations(cmd.Context())
-			if err != nil {
-				return err
-			}
-			shown := make([]shownMigration, 0, len(states))
-			rows := [][]string{{"MIGRATION", "APPLIED", "WHAT IT DOES"}}
-			for _, s := range states {
-				m := shownState(s)
-				shown = append(shown, m)
-				rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
-			}
-			return c.List(shown, rows...)
-		})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		ctx, cancel := command.UntilSignal(cmd.Context())
+		defer cancel()
+		cfg, err := config.LoadStore(set.Sources(c.Environ))
+		if err != nil {
+			return err
+		}
+		db, err := app.OpenMigrator(ctx, cfg.Store)
+		switch {
+		case errors.Is(err, app.ErrNoMigrations):
+			return command.Usage(err)
+		case err != nil:
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return do(ctx, db)
 	}
 	return cmd
 }
 
-// withMigrator opens the database while do runs.
-func withMigrator(ctx context.Context, c *command.Env, s *command.Settings, do func(app.Migrator) error) (err error) {
-	cfg, err := config.LoadStore(s.Sources(c.Environ))
-	if err != nil {
-		return err
-	}
-	db, err := app.OpenMigrator(ctx, cfg.Store)
-	switch {
-	case errors.Is(err, app.ErrNoMigrations):
-		return command.Usage(err)
-	case err != nil:
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return do(db)
-}
+const upToDate = "nothing to do: the database is up to date"
 
 func runMigrations(ctx context.Context, c *command.Env, db app.Migrator) error {
 	report, err := db.Migrate(ctx)
 	for _, lack := range report.Lacking {
 		c.Note("note: %s", lack)
 	}
-	applied := make([]string, len(report.Applied))
-	for i, m := range report.Applied {
-		applied[i] = m.String()
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Output == command.OutputJSON:
-		return c.JSON(map[string]any{"applied": applied, "lacking": append([]string{}, report.Lacking...)})
-	case len(applied) == 0:
-		_, err = fmt.Fprintln(c.Out, "nothing to do: the database is up to date")
 	}
-	for _, name := range applied {
-		if _, failed := fmt.Fprintln(c.Out, "applied", name); failed != nil {
-			err = errors.Join(err, failed)
-		}
+	applied, lines := []string{}, []string{}
+	for _, m := range report.Applied {
+		applied, lines = append(applied, m.String()), append(lines, "applied "+m.String())
 	}
-	return err
+	return c.Answer(map[string]any{"applied": applied, "lacking": append([]string{}, report.Lacking...)}, cmp.Or(strings.Join(lines, "\n"), upToDate))
 }
 
 // showPlan writes the migrations that up would apply, with their database commands.
@@ -141,33 +129,20 @@ func showPlan(ctx context.Context, c *command.Env, db app.Migrator) error {
 	if err != nil {
 		return err
 	}
-	plan := []shownMigration{}
+	plan, lines := []shownMigration{}, []string{}
 	for _, s := range states {
 		if !s.AppliedAt.IsZero() {
 			continue
 		}
 		m := shownState(s)
+		lines = append(lines, "# "+m.Name+": "+m.About)
 		for _, command := range s.Commands {
 			m.Commands = append(m.Commands, command.String())
+			lines = append(lines, "db.runCommand("+command.String()+")")
 		}
 		plan = append(plan, m)
 	}
-	if c.Output == command.OutputJSON {
-		return c.JSON(plan)
-	}
-	if len(plan) == 0 {
-		_, err = fmt.Fprintln(c.Out, "nothing to do: the database is up to date")
-	}
-	for _, m := range plan {
-		_, failed := fmt.Fprintf(c.Out, "# %s: %s\n", m.Name, m.About)
-		for _, command := range m.Commands {
-			if _, e := fmt.Fprintf(c.Out, "db.runCommand(%s)\n", command); e != nil {
-				failed = e
-			}
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
+	return c.Answer(plan, cmp.Or(strings.Join(lines, "\n"), upToDate))
 }
 
 func shownState(s migrations.State) shownMigration {

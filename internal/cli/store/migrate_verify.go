@@ -8,7 +8,6 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/config"
 
 	"github.com/spf13/cobra"
 )
@@ -35,22 +34,16 @@ missing: that is shown, and is no failure.`,
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
 	}
 	wait := cmd.Flags().Bool("wait-ttl", false, "also wait until the server deletes an expired document, for up to three minutes")
-	set := command.AddSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := command.UntilSignal(cmd.Context())
-		defer cancel()
-		return withMigrator(ctx, c, set, func(db app.Migrator) error {
-			options := app.VerifyOptions{}
-			if *wait {
-				options.WaitTTL = ttlWait
-				options.Waiting = func(elapsed time.Duration) {
-					c.Note("waiting for the server to delete an expired document: %s of %s", elapsed, ttlWait)
-				}
+	return onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error {
+		options := app.VerifyOptions{}
+		if *wait {
+			options.WaitTTL = ttlWait
+			options.Waiting = func(elapsed time.Duration) {
+				c.Note("waiting for the server to delete an expired document: %s of %s", elapsed, ttlWait)
 			}
-			return verifyDatabase(ctx, c, db, options)
-		})
-	}
-	return cmd
+		}
+		return verifyDatabase(ctx, c, db, options)
+	})
 }
 
 // verifyDatabase runs the checks and writes their results, even if an error ended them.
