@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"maps"
 	"strings"
 
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/cli/simulate"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 
@@ -13,9 +15,12 @@ import (
 )
 
 // completions registers shell completions: the values of flags that have a known set, by the flag's
-// name, and for commands on clients and users the names that there are.
-func completions(c *connect.Commands, root *cobra.Command) {
+// name or by that of the command and the flag, and for commands on clients and users the names that there
+// are.
+func completions(c *connect.Commands, root *cobra.Command, ofLimits map[string]command.Completion) {
 	byFlag := c.Completions()
+	maps.Copy(byFlag, ofLimits)
+	maps.Copy(byFlag, simulate.Completions())
 	byFlag["output"] = command.Fixed(command.OutputText, command.OutputJSON)
 	var grants []string
 	for _, g := range clientcfg.Grants() {
@@ -35,7 +40,11 @@ func completions(c *connect.Commands, root *cobra.Command) {
 	visit = func(cmd *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.PersistentFlags()} {
 			flags.VisitAll(func(f *pflag.Flag) {
-				if complete, known := byFlag[f.Name]; known {
+				complete, known := byFlag[cmd.Name()+" "+f.Name]
+				if !known {
+					complete, known = byFlag[f.Name]
+				}
+				if known {
 					_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the flag already has one
 				}
 			})

@@ -45,7 +45,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: %d examples", cmd.CommandPath(), n)
 		}
 	}
-	visit(newRoot(&command.Env{}))
+	root, _ := newRoot(&command.Env{})
+	visit(root)
 	if count > mostCommands {
 		t.Errorf("there are %d commands", count)
 	}

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/overload/hashing"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -28,7 +29,10 @@ func Main() {
 
 // execute executes one command line and returns the exit status.
 func execute(ctx context.Context, c *command.Env, args []string) int {
-	root := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
+	root, complete := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		complete()
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {

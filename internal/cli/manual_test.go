@@ -26,7 +26,7 @@ func TestManual(t *testing.T) {
 		dir = *manualDir
 		check.OK(t, os.MkdirAll(dir, 0o755))
 	}
-	root := newRoot(&command.Env{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	root, _ := newRoot(&command.Env{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	root.InitDefaultCompletionCmd()
 	commands := documented(root)
 	check.OK(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "oauth-server", Manual: "User Commands"}, dir))

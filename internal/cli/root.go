@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newRoot(c *command.Env) *cobra.Command {
-	root := &cobra.Command{
+// newRoot makes all commands, and the function that adds the completions of flags. Completions stay in
+// cobra until the process ends, and most command lines need none.
+func newRoot(c *command.Env) (root *cobra.Command, complete func()) {
+	root = &cobra.Command{
 		Use:   "oauth-server",
 		Short: "An OAuth 2.0 authorization server with a rate limited token endpoint",
 		Long: `An OAuth 2.0 authorization server whose token endpoint is rate limited per client and user.
@@ -45,10 +47,10 @@ func newRoot(c *command.Env) *cobra.Command {
 		return command.Usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	registries := connect.NewCommands(c)
+	limited, ofLimits := limits.New(c)
 	root.AddCommand(serve.New(c), serve.NewGateway(c), accounts.NewClient(registries), accounts.NewUser(registries), store.NewKeys(c), store.NewMigrate(c), store.NewRecords(c),
-		token.New(c), limits.New(c), store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
+		token.New(c), limited, store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
 	root.AddCommand(newTopics(c)...)
 	root.SetHelpFunc(command.Help)
-	completions(registries, root)
-	return root
+	return root, func() { completions(registries, root, ofLimits) }
 }

@@ -7,27 +7,32 @@ import (
 	"oauth-server/internal/config"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // newTopics returns the topics.
 func newTopics(c *command.Env) []*cobra.Command {
-	flags := &pflag.FlagSet{}
-	(&connect.API{Env: c}).Add(flags, connect.ServerUsage)
-	store := &cobra.Command{}
-	command.AddSettings(store, config.Option.IsStore)
-	flags.AddFlagSet(store.Flags())
-	every := &cobra.Command{}
-	command.AddSettings(every, func(config.Option) bool { return true })
-	over := &cobra.Command{}
-	limits.RegisterOver(over)
-	topic := func(name, text string) *cobra.Command {
-		return &cobra.Command{Use: name, Short: command.TopicTexts[name], Long: text}
+	topic := func(name string, text func(flags *cobra.Command) string) *cobra.Command {
+		cmd := &cobra.Command{Use: name, Short: command.TopicTexts[name]}
+		cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { // not before, because it takes longer than most commands
+			flags := &cobra.Command{}
+			cmd.Long = text(flags) + "\n\nFlags:\n" + flags.Flags().FlagUsagesWrapped(command.HelpWidth)
+			command.Help(cmd, nil)
+		})
+		return cmd
 	}
 	return []*cobra.Command{
-		topic(command.Connecting, "Flags of the commands that work on a running server or on a store.\n\n"+limits.LimitsCredentials+"\n\nFlags:\n"+flags.FlagUsagesWrapped(command.HelpWidth)),
-		topic(command.AllSettings, "Every setting is a flag, a variable and a field of the configuration file: --listen,\nOAUTH_LISTEN and listen. docs/configuration.md describes them.\n\nFlags:\n"+
-			every.Flags().FlagUsagesWrapped(command.HelpWidth)),
-		topic(command.LimitsTopic, limits.LimitSyntax+"\n\n"+limits.BanSyntax+"\n\nFlags:\n"+over.Flags().FlagUsagesWrapped(command.HelpWidth)),
+		topic(command.Connecting, func(flags *cobra.Command) string {
+			(&connect.API{Env: c}).Add(flags.Flags(), connect.ServerUsage)
+			command.AddSettings(flags, config.Option.IsStore)
+			return "Flags of the commands that work on a running server or on a store.\n\n" + limits.LimitsCredentials
+		}),
+		topic(command.AllSettings, func(flags *cobra.Command) string {
+			command.AddSettings(flags, func(config.Option) bool { return true })
+			return "Every setting is a flag, a variable and a field of the configuration file: --listen,\nOAUTH_LISTEN and listen. docs/configuration.md describes them."
+		}),
+		topic(command.LimitsTopic, func(flags *cobra.Command) string {
+			limits.RegisterOver(flags)
+			return limits.LimitSyntax + "\n\n" + limits.BanSyntax
+		}),
 	}
 }

@@ -6,17 +6,31 @@ import (
 	"strings"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/registry"
 
 	"github.com/spf13/cobra"
 )
 
+// completions are the completions of flags, by name.
+func (l *limits) completions() map[string]command.Completion {
+	byFlag := map[string]command.Completion{
+		"field": completeFields, "sort": command.Fixed(listOrders...), tierFlag: l.completeTier, "target": l.completeTarget,
+		"set preset": l.completePreset, "status hash": l.completeUser, "reset user": l.completeUser,
+	}
+	for _, f := range overFlags() {
+		if f.values != nil {
+			byFlag[f.name] = command.Fixed(f.values...)
+		}
+	}
+	return byFlag
+}
+
 // offered reads names for a completion, at most a page; none on an error.
 func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
 	l.Timeout = connect.CompleteWithin
-	p, _ := get[page[T]](cmd.Context(), l, path, url.Values{"prefix": {typed}})
-	all := p.items()
+	all, _, _ := pageOf[T](cmd.Context(), l, path, url.Values{"prefix": {typed}})
 	for i := range all {
 		if n := name(&all[i]); strings.HasPrefix(n, typed) {
 			names = append(names, n)

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/cli/limits/syntax"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,8 +49,8 @@ type limits struct {
 	since      time.Time // start of the client activity shown
 }
 
-// New makes the limits commands.
-func New(c *command.Env) *cobra.Command {
+// New makes the limits commands, and returns the completions of their flags by name, or by command and name.
+func New(c *command.Env) (*cobra.Command, map[string]command.Completion) {
 	l := &limits{API: connect.API{Env: c}}
 	cmd := command.Group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
@@ -58,7 +59,7 @@ func New(c *command.Env) *cobra.Command {
 	flags := cmd.PersistentFlags()
 	l.Add(flags, "admin address of the server (default "+connect.DefaultAdmin+")")
 	refuseEmpty(cmd)
-	return cmd
+	return cmd, l.completions()
 }
 
 // maybeEmpty are the flags of the limits commands that accept an empty value, or report it
@@ -125,37 +126,37 @@ func get[T any](ctx context.Context, l *limits, path string, query url.Values) (
 	return v, err
 }
 
-// page is a page of one of these lists.
-type page[T any] struct {
-	Since        time.Time `json:"since"`
-	Bans         []T       `json:"bans"`
-	Clients      []T       `json:"clients"`
-	Presets      []T       `json:"presets"`
-	Tiers        []T       `json:"tiers"`
-	Unregistered []T       `json:"unregistered"`
-	Users        []T       `json:"users"`
-	Next         string    `json:"next"`
+// page is a page of a list, by field. The list has the name of its path.
+type page map[string]json.RawMessage
+
+// decode sets v to a field, if it is there.
+func (p page) decode(field string, v any) error {
+	if syntax.IsNull(p[field]) {
+		return nil
+	}
+	return json.Unmarshal(p[field], v)
 }
 
-func (p *page[T]) items() []T {
-	return slices.Concat(p.Bans, p.Clients, p.Presets, p.Tiers, p.Unregistered, p.Users)
+// pageOf reads a page of a list.
+func pageOf[T any](ctx context.Context, l *limits, path string, query url.Values) (list []T, p page, err error) {
+	if p, err = get[page](ctx, l, path, query); err == nil {
+		err = p.decode(strings.TrimPrefix(path, "/"), &list)
+	}
+	return list, p, err
 }
 
 // pages reads all pages of a list; never nil. It keeps the start of the client activity in l.since.
 func pages[T any](ctx context.Context, l *limits, path string, query url.Values) ([]T, error) {
 	for all := []T{}; ; {
-		p, err := get[page[T]](ctx, l, path, query)
-		if err != nil {
+		list, p, err := pageOf[T](ctx, l, path, query)
+		next := ""
+		if err = errors.Join(err, p.decode("since", &l.since), p.decode("next", &next)); err != nil {
 			return nil, err
 		}
-		if !p.Since.IsZero() {
-			l.since = p.Since
-		}
-		all = append(all, p.items()...)
-		if p.Next == "" {
+		if all = append(all, list...); next == "" {
 			return all, nil
 		}
-		query.Set("after", p.Next)
+		query.Set("after", next)
 	}
 }
 

@@ -145,7 +145,7 @@ func (l *limits) newReset() *cobra.Command {
 		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 		ValidArgsFunction: l.completeClient,
 	}
-	of.register(l, cmd)
+	of.register(cmd)
 	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		key, about, err := of.key(cmd, args[0])
@@ -181,7 +181,6 @@ func (l *limits) newAudit() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
 	cmd.Flags().StringVar(&target, "target", "", "only changes of this `TARGET`, such as settings, policies/shop, clients/shop or users/ada")
-	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails only for a missing flag
 	return cmd
 }
 

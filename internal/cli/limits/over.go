@@ -58,9 +58,6 @@ var overNames = func() (names []string) {
 func RegisterOver(cmd *cobra.Command) {
 	for _, f := range overFlags() {
 		cmd.Flags().String(f.name, "", f.usage)
-		if f.values != nil {
-			_ = cmd.RegisterFlagCompletionFunc(f.name, command.Fixed(f.values...)) // fails only for a missing flag
-		}
 	}
 	command.InTopic(command.LimitsTopic, cmd.Flags(), overNames...)
 }

@@ -30,7 +30,6 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.total, "total", nil, "`LIMIT` over all users and grants, beside the others; repeatable")
 	cmd.Flags().StringArrayVar(&f.source, "source", nil, "`LIMIT` for each source address, beside the others; repeatable")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "`NAME` of a provider: the limits that it publishes (limits presets)")
-	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails only for a missing flag
 }
 
 // LimitSyntax describes the values of [limitFlags].

@@ -49,9 +49,8 @@ type resetFlags struct {
 	total        bool
 }
 
-func (f *resetFlags) register(l *limits, cmd *cobra.Command) {
+func (f *resetFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.user, "user", "", "forget the counts of this user of the client only")
-	_ = cmd.RegisterFlagCompletionFunc("user", l.completeUser) // fails only for a missing flag
 	cmd.Flags().BoolVar(&f.total, "total", false, "forget the counts of the client's total only")
 	cmd.Flags().StringVar(&f.source, "source", "", "forget the counts of the client from this source address only")
 }

@@ -35,7 +35,6 @@ the access log, as user_hash. It is the same on all instances and after restarts
 		},
 	}
 	cmd.Flags().StringVar(&hash, "hash", "", "show only the hash of this user in the access log")
-	_ = cmd.RegisterFlagCompletionFunc("hash", l.completeUser) // fails only for a missing flag
 	return l.Watched(cmd)
 }
 

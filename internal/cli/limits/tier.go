@@ -17,7 +17,6 @@ const tierFlag = "tier"
 
 func (l *limits) registerTier(cmd *cobra.Command, name *string, usage string) {
 	cmd.Flags().StringVar(name, tierFlag, "", usage)
-	_ = cmd.RegisterFlagCompletionFunc(tierFlag, l.completeTier) // fails only for a missing flag
 }
 
 // listTiers writes the tiers, with how many clients have each.

@@ -247,7 +247,6 @@ var listOrders = []string{"name", "requests", "denied", "usage"}
 
 func (o *listOrder) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.by, "sort", "name", "order: name, requests, denied (would-be denials too), or usage (of the limit that is used most)")
-	_ = cmd.RegisterFlagCompletionFunc("sort", command.Fixed(listOrders...)) // fails only for a missing flag
 	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this in their ID or name, in capital or small letters")
 }
 

@@ -36,7 +36,6 @@ that are tried, which are no longer tried then.`,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	cmd.Flags().BoolVar(&candidate, "candidate", false, "stop trying the candidate")
-	_ = cmd.RegisterFlagCompletionFunc("field", completeFields) // fails only for a missing flag
 	of.register(cmd)
 	l.registerTier(cmd, &of.tier, "remove this tier")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

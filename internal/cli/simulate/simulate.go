@@ -70,7 +70,6 @@ func (l *logFlags) register(cmd *cobra.Command) {
 	f.StringVar(&l.mapping, "map", "", "which `FIELDS` are what, such as client=.app,user=.sub,time=.at")
 	f.StringVar(&l.zone, "zone", "UTC", "time `ZONE` of times that name none, such as Europe/Berlin")
 	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
-	_ = cmd.RegisterFlagCompletionFunc("format", command.Fixed(events.Formats()...)) // fails only for a missing flag
 }
 
 func (s *simulation) register(cmd *cobra.Command) {
@@ -86,15 +85,18 @@ func (s *simulation) register(cmd *cobra.Command) {
 	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
 	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
 	f.IntVar(&s.top, "top", 0, "how many clients to show (default 20, with -o json 10,000)")
-	for name, complete := range map[string]command.Completion{
-		"preset": command.Fixed(presetNames()...), "of": command.Fixed(string(simulate.OfClients), string(simulate.OfRequests)),
-	} {
-		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag
-	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
 	f.StringVar(&s.report, "report", "", "write the answer as a page to this `FILE`, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
+}
+
+// Completions are the completions of the flags, by command and name.
+func Completions() map[string]command.Completion {
+	return map[string]command.Completion{
+		"simulate format": command.Fixed(events.Formats()...), "simulate preset": command.Fixed(presetNames()...),
+		"simulate of": command.Fixed(string(simulate.OfClients), string(simulate.OfRequests)),
+	}
 }
 
 func presetNames() (names []string) {
