@@ -17,8 +17,11 @@ import (
 	"oauth-server/internal/cli/connect"
 )
 
-// on returns a command line with the data file.
-func on(data, args string) []string { return append(strings.Fields(args), "--data", data) }
+// fixed is a command line with addresses that are free, and kept over a restart.
+func fixed(t *testing.T, command string) []string {
+	t.Helper()
+	return []string{command, "--listen", testworld.FreeAddress(t), "--admin-listen", testworld.FreeAddress(t)}
+}
 
 // clientIDs are the clients in a data file, as its registry shows them.
 func clientIDs(t *testing.T, data string) (ids []string) {
@@ -31,15 +34,6 @@ func clientIDs(t *testing.T, data string) (ids []string) {
 		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// serveAt starts a server at fixed addresses, which it keeps over a restart.
-func serveAt(t *testing.T, data string, args ...string) operated {
-	t.Helper()
-	clients, operators := testworld.FreeAddress(t), testworld.FreeAddress(t)
-	p := launch(t, append([]string{"serve", "--data", data, "--listen", clients, "--admin-listen", operators}, args...)...)
-	p.listening(t)
-	return operated{p, "http://" + clients, "http://" + operators}
 }
 
 // TestBackup: of a file that no server has open, and through the server that holds it.
@@ -61,7 +55,7 @@ func TestBackup(t *testing.T) {
 	_, said, status := run(t, "", on(data, "backup "+filepath.Join(dir, "stopped.db")+" --force")...)
 	check.Equal(t, "status", status, command.ExitOK)
 	check.Equal(t, "it says where it works", said, "using the store "+data+" directly\n")
-	serveAt(t, data)
+	serving(t, "serve", "--data", data)
 	runOK(t, "", on(data, "client create second")...)
 	b := backUp("serving.db")
 	check.Equal(t, "clients", b.Records["clients"], 2)
@@ -90,7 +84,7 @@ func TestServerThatCannotBeAsked(t *testing.T) {
 	data := storeFile(t)
 	backup := filepath.Join(t.TempDir(), "b.db")
 	runOK(t, "", on(data, "backup "+backup)...)
-	launch(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "").listening(t)
+	servingAt(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "")
 	for _, args := range []string{"backup " + backup + " --force", "restore " + backup + " --yes"} {
 		runFails(t, command.ExitFailed, "stop it first", "", on(data, args)...)
 	}
@@ -102,7 +96,7 @@ func TestServerThatCannotBeAsked(t *testing.T) {
 // TestBackupIsInTheTrail: who made it, and why.
 func TestBackupIsInTheTrail(t *testing.T) {
 	data := storeFile(t)
-	server := serveAt(t, data)
+	server := servingAt(t, append(fixed(t, "serve"), "--data", data)...)
 	var ops credentials
 	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
 	runOK(t, "", on(data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly")...)
@@ -171,7 +165,7 @@ func TestRestore(t *testing.T) {
 // before are invalid, unless they are to be kept.
 func TestRestoreWhileServing(t *testing.T) {
 	data := storeFile(t)
-	server := serveAt(t, data)
+	server := servingAt(t, append(fixed(t, "serve"), "--data", data)...)
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	var ops credentials
 	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
@@ -199,7 +193,6 @@ func TestRestoreWhileServing(t *testing.T) {
 		check.Equal(t, "status with "+tt.flag, admin(token), tt.want)
 		check.Equal(t, "status of a new token", admin(askToken(t, server.clients, ops)), http.StatusOK)
 	}
-	check.Equal(t, "the process still runs", server.ProcessState == nil, true)
 	events := runOK(t, "", "limits", "audit", "-o", "json", "--target", "store", "--server", server.operators, "--issuer", server.clients,
 		"--token", askToken(t, server.clients, ops))
 	var trail struct {
@@ -223,13 +216,13 @@ func TestRestoreThatCannotBeServed(t *testing.T) {
 		return path
 	}
 	other := storeFile(t)
-	stopped := serveAt(t, other, "--keys-secret-file", secretFile())
+	stopped := serving(t, "serve", "--data", other, "--keys-secret-file", secretFile())
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	runOK(t, "", on(other, "backup "+backup)...)
-	check.OK(t, stopped.Process.Kill())
+	stopped.stop(t)
 
 	data := storeFile(t)
-	server := serveAt(t, data, "--keys-secret-file", secretFile())
+	server := servingAt(t, append(fixed(t, "serve"), "--data", data, "--keys-secret-file", secretFile())...)
 	var shop credentials
 	runJSON(t, &shop, "", on(data, "client create shop")...)
 	runFails(t, command.ExitFailed, "has put the former data file back", "", on(data, "restore "+backup+" --yes")...)

@@ -13,40 +13,6 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-// TestDeletingAClientWithLimits: its limits stay, and the command says so, on a server and on the store.
-func TestDeletingAClientWithLimits(t *testing.T) {
-	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	for _, id := range []string{"here", "there", "..", "neither", "never"} {
-		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
-	}
-	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
-	token := askToken(t, o.clients, ops)
-	for _, id := range []string{"here", "there", "..", "neither"} {
-		runJSON(t, &map[string]any{}, "", "limits", "set", id, "--client", "10/60s", "--yes", "--server", o.operators, "--token", token)
-	}
-	unset := func(id string) {
-		t.Helper()
-		runOK(t, "", "limits", "unset", id, "--yes", "--server", o.operators, "--token", token)
-	}
-	unset("neither")
-	deletes := func(id string, says bool) {
-		t.Helper()
-		_, stderr, status := run(t, "", "client", "delete", id, "--data", data)
-		if status != command.ExitOK || strings.Contains(stderr, "oauth-server limits unset '"+id+"'") != says {
-			t.Errorf("delete %s: status %d: %s", id, status, stderr)
-		}
-	}
-	deletes("there", true)
-	deletes("..", true)
-	unset("there")
-	deletes("never", false)
-	o.stop(t)
-	deletes("here", true)
-	deletes("neither", false)
-}
-
 // TestDeletingAClientNamesItsLimits: overrides and a candidate too, with the commands that remove them; the same
 // on a server and on the store.
 func TestDeletingAClientNamesItsLimits(t *testing.T) {
@@ -54,7 +20,7 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
 	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
 	limits := func(args ...string) {
 		t.Helper()
@@ -120,7 +86,7 @@ func TestDeletingAClientNamesItsBans(t *testing.T) {
 		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
 	}
 	deletes("here", "oauth-server limits unban 'here' --forget", `oauth-server limits unban 'here' --forget --user 'o'\''hara'`)
-	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
 	deletes("there", "oauth-server limits unban 'there' --forget", `oauth-server limits unban 'there' --forget --user 'o'\''hara'`)
 	var many []string
 	for i := range 5 {

@@ -28,9 +28,9 @@ func TestClientCreateWithAGivenSecret(t *testing.T) {
 			t.Errorf("the secret is shown: %s%s", stdout, stderr)
 		}
 	}
-	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
-	askToken(t, "http://"+p.listening(t), shop)
-	p.stop(t)
+	server := serving(t, "serve", "--data", data)
+	askToken(t, server.clients, shop)
+	server.stop(t)
 
 	check.OK(t, os.WriteFile(file, []byte(strings.ToLower(shop.ClientSecret)), 0o600))
 	runFails(t, command.ExitFailed, "another secret", "", create("shop")...)

@@ -18,7 +18,7 @@ func places(t *testing.T, test func(t *testing.T, on func(args string) []string)
 		t.Run(place, func(t *testing.T) {
 			data := storeFile(t)
 			if place == "server" {
-				launchOperated(t, "serve", "--data", data)
+				serving(t, "serve", "--data", data)
 			}
 			test(t, func(args string) []string { return append(strings.Fields(args), "--data", data) })
 		})

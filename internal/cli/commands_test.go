@@ -112,21 +112,6 @@ func TestClientCommands(t *testing.T) {
 	}
 }
 
-func TestClientForOperators(t *testing.T) {
-	data := storeFile(t)
-	var made credentials
-	runJSON(t, &made, "", "client", "create", "ops", "--admin", "--data", data)
-	var shown struct {
-		Grants   []string `json:"grant_types"`
-		Scopes   []string `json:"scopes"`
-		Audience []string `json:"audience"`
-	}
-	runJSON(t, &shown, "", "client", "show", "ops", "--data", data)
-	if !slices.Equal(shown.Grants, []string{"client_credentials"}) || len(shown.Scopes) != 4 || len(shown.Audience) != 1 {
-		t.Errorf("%+v", shown)
-	}
-}
-
 // --admin gives all, --admin=read less, and a scope that contradicts it is refused.
 func TestAdminClients(t *testing.T) {
 	data := storeFile(t)
@@ -223,17 +208,6 @@ func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 	}
 }
 
-// TestUserOfTheNameOfAClient: both would have the same sub.
-func TestUserOfTheNameOfAClient(t *testing.T) {
-	data := storeFile(t)
-	runOK(t, "", "client", "create", "shop", "--data", data)
-	_, stderr, status := run(t, "a long passphrase for shop\n", "user", "create", "shop", "--password-stdin", "--data", data)
-	want := `oauth-server: there is a client "shop": the tokens of a client and a user of one name would have the same sub; choose another name` + "\n"
-	if status != command.ExitFailed || withoutPlace(stderr) != want {
-		t.Errorf("status %d, stderr %q, want %q", status, stderr, want)
-	}
-}
-
 func TestResourceServer(t *testing.T) {
 	data := storeFile(t)
 	runOK(t, "", "client", "create", "api", "--resource-server", "--data", data)
@@ -252,25 +226,6 @@ func TestResourceServer(t *testing.T) {
 			t.Errorf("after %q it is %v", step.state, shown.ResourceServer)
 		}
 	}
-}
-
-func TestUserCommands(t *testing.T) {
-	store := []string{"--data", storeFile(t)}
-	with := func(args ...string) []string { return append(args, store...) }
-	var ada registry.User
-	runJSON(t, &ada, adaPassword+"\r\n", with("user", "create", "ada", "--password-stdin")...)
-	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
-		t.Errorf("%+v", ada)
-	}
-	check.Equal(t, "output", runOK(t, "bob was here before", with("user", "create", "bob@b.example", "--password-stdin")...), "created user bob@b.example\n")
-	var users []registry.User
-	runJSON(t, &users, "", with("user", "list")...)
-	if len(users) != 2 || users[0] != ada || users[1].Username != "bob@b.example" {
-		t.Errorf("%+v", users)
-	}
-	runFails(t, command.ExitUsage, "such as a space", adaPassword, with("user", "create", "Bob B.", "--password-stdin")...)
-	runFails(t, command.ExitFailed, `there is a user "ada" already`, adaPassword, with("user", "create", "ada", "--password-stdin")...)
-	check.Equal(t, "output", runOK(t, "", with("user", "delete", "ada")...), "deleted user ada\n")
 }
 
 func TestEmptyListsAreJSONArrays(t *testing.T) {

@@ -33,7 +33,7 @@ func TestCompletionsOfTheStore(t *testing.T) {
 	}
 	for _, where := range []string{"in the store", "on the server that has it"} {
 		if where != "in the store" {
-			launchOperated(t, "serve")
+			serving(t, "serve")
 		}
 		for typed, want := range map[string]string{
 			"client show ": "app shop", "client rotate-secret s": "shop",

@@ -35,7 +35,7 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
 	file := configFile(t, 6)
-	o := launchOperated(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
+	o := serving(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
 	token := askToken(t, o.clients, ops)
 	passed := func(n int) (passed int) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	check.Equal(t, "passed after 6 became 8", passed(5), 3)
 
 	writeLimit(t, file, 9)
-	check.OK(t, o.Process.Signal(syscall.SIGHUP))
+	o.hangups <- syscall.SIGHUP
 	o.awaitLog(t, `msg="configuration file is in use"`)
 	check.Equal(t, "passed after 8 became 9", passed(5), 1)
 
@@ -81,7 +81,7 @@ func TestInstancesWithDifferentFiles(t *testing.T) {
 	files := []string{configFile(t, 600), configFile(t, 700)}
 	var all []operated
 	for _, file := range files {
-		all = append(all, launchOperated(t, append([]string{"serve", "--config", file, "--issuer", "http://127.0.0.1:9096"}, db...)...))
+		all = append(all, serving(t, append([]string{"serve", "--config", file, "--issuer", "http://127.0.0.1:9096"}, db...)...))
 	}
 	token := askToken(t, all[0].clients, ops)
 	instances := func() string {
@@ -104,7 +104,7 @@ func TestInstancesWithDifferentFiles(t *testing.T) {
 		run(t, "", "limits", "set", "shop", "--client", "5/1h", "--yes", "--server", o.operators, "--token", token)
 	}
 	writeLimit(t, files[1], 600)
-	check.OK(t, all[1].Process.Signal(syscall.SIGHUP))
+	all[1].hangups <- syscall.SIGHUP
 	check.Eventually(t, "they agree", func() bool {
 		text := instances()
 		return strings.Count(text, "current") == 2 && !strings.Contains(text, "differ")

@@ -27,7 +27,7 @@ rate_limit:
 `), 0o600))
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	o := serving(t, "gateway", "--config", file, "--data", data)
 	token := askToken(t, o.operators, ops)
 	for range 8 {
 		status, _ := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: "batch", ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})

@@ -68,7 +68,7 @@ rate_limit:
 `), 0o600))
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	o := serving(t, "gateway", "--config", file, "--data", data)
 	o.awaitLog(t, `msg="limiting token requests" upstream=http://127.0.0.1:`)
 	token := askToken(t, o.operators, ops)
 	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
@@ -129,10 +129,7 @@ func TestGatewayOptions(t *testing.T) {
 		"the option of gateway":   {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, append([]string{tc.args[0], "--data", storeFile(t), "--listen", "127.0.0.1:0"}, tc.args[1:]...)...)
-			if status := p.status(t); status == command.ExitOK || !strings.Contains(p.log.String(), tc.want) {
-				t.Errorf("status %d, want the error %q:\n%s", status, tc.want, p.log.String())
-			}
+			runFails(t, command.ExitUsage, tc.want, "", append(tc.args, "--check-config", "--data", "x.db")...)
 		})
 	}
 }
@@ -167,11 +164,9 @@ func TestGatewayDemoChecked(t *testing.T) {
 
 // TestServeIsNoGateway: the configuration of a gateway does not become a server by mistake, nor the other way round.
 func TestServeIsNoGateway(t *testing.T) {
-	cmd := newProgram(t, "serve", "--data", storeFile(t), "--listen", "127.0.0.1:0")
-	cmd.Env = append(cmd.Env, "OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "run oauth-server gateway") {
-		t.Errorf("%v: %s", err, out)
+	_, stderr, status := runWith(t, []string{"OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token"}, "", "serve", "--check-config")
+	if status != command.ExitUsage || !strings.Contains(stderr, "run oauth-server gateway") {
+		t.Errorf("status %d: %s", status, stderr)
 	}
 }
 
@@ -225,7 +220,7 @@ func TestGatewayDemo(t *testing.T) {
 func TestGatewayForEnvoy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "judge.yaml")
 	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 3, window: 1h } ] } }\n"), 0o600))
-	o := launchOperated(t, "gateway", "--judge", "--envoy-listen", "127.0.0.1:0", "--config", file, "--data", storeFile(t))
+	o := serving(t, "gateway", "--judge", "--envoy-listen", "127.0.0.1:0", "--config", file, "--data", storeFile(t))
 	_, rest, _ := strings.Cut(o.log.String(), "envoy_address=")
 	address := strings.Fields(rest)[0]
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -260,9 +255,7 @@ func TestGatewayForEnvoy(t *testing.T) {
 	has(t, page(t, o.operators+"/metrics"), `oauth_gateway_requests_total{outcome="passed"} 3`, `oauth_gateway_requests_total{outcome="denied"} 1`,
 		`oauth_gateway_request_duration_seconds_count{outcome="passed"} 3`, `oauth_gateway_request_duration_seconds_count{outcome="denied"} 1`)
 
-	second := launch(t, "gateway", "--judge", "--listen", "127.0.0.1:0", "--envoy-listen", address, "--data", storeFile(t))
-	if status := second.status(t); status == command.ExitOK || !strings.Contains(second.log.String(), "--envoy-listen: ") || !strings.Contains(second.log.String(), "choose another address") {
-		t.Errorf("status %d with an address in use:\n%s", status, second.log.String())
-	}
+	second := anywhere([]string{"gateway", "--judge", "--envoy-listen", address, "--data", storeFile(t)})
+	has(t, runFails(t, command.ExitFailed, "--envoy-listen: ", "", second...), "choose another address")
 	o.stop(t)
 }

@@ -40,7 +40,7 @@ func TestHealthOfAGateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := launchOperated(t, append(flags, "--data", storeFile(t))...)
+			o := serving(t, append(flags, "--data", storeFile(t))...)
 			listen := []string{"--listen", strings.TrimPrefix(o.clients, "http://"), "--admin-listen", strings.TrimPrefix(o.operators, "http://")}
 			args := append(append([]string{}, flags[1:]...), listen...)
 			var environ []string

@@ -50,7 +50,7 @@ func TestImport(t *testing.T) {
 	stdout, _, _ := run(t, "", on("user", "show", "bob")...)
 	check.Equal(t, "the kind is shown, and not the hash", strings.Contains(stdout, "bcrypt") && !strings.Contains(stdout, "$2a"), true)
 
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	runOK(t, clients("app"), on("client", "import", "-")...)
 	runOK(t, users("dora"), on("user", "import", "-")...)
 	for _, id := range []string{"shop", "app"} {

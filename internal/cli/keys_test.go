@@ -81,8 +81,7 @@ func TestSigningKeysAreEncryptedInTheDataFile(t *testing.T) {
 		"in clear": nil, "encrypted": {"--keys-secret-file", keyFile(t, keysSecret)},
 	} {
 		data := storeFile(t)
-		p := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, secret...)...)
-		p.listening(t)
+		p := serving(t, append([]string{"serve", "--data", data}, secret...)...)
 		p.stop(t)
 		n := privateKeysIn(t, data)
 		if (n > 0) != (secret == nil) {
@@ -97,11 +96,8 @@ func TestSigningKeysAreEncryptedInTheDataFile(t *testing.T) {
 // A server that cannot decrypt its keys does not start, says what to do, and makes no new key.
 func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 	data, secret := storeFile(t), keyFile(t, keysSecret)
-	serve := func(args ...string) *process {
-		return launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
-	}
-	p := serve("--keys-secret-file", secret)
-	before := publishedKeys(t, "http://"+p.listening(t))
+	p := serving(t, "serve", "--data", data, "--keys-secret-file", secret)
+	before := publishedKeys(t, p.clients)
 	p.stop(t)
 	for name, tc := range map[string]struct {
 		args []string
@@ -110,13 +106,13 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 		"no secret":      {nil, "it is encrypted, and no secret is given: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file"},
 		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with another secret than those that are given: give that one as well, after a comma, in OAUTH_KEYS_SECRET"},
 	} {
-		p := serve(tc.args...)
-		if status := p.status(t); status != command.ExitFailed || !strings.Contains(p.log.String(), tc.want) {
-			t.Errorf("%s: status %d:\n%s", name, status, p.log.String())
+		_, stderr, status := run(t, "", anywhere(append([]string{"serve", "--data", data}, tc.args...))...)
+		if status != command.ExitFailed || !strings.Contains(stderr, tc.want) {
+			t.Errorf("%s: status %d:\n%s", name, status, stderr)
 		}
 	}
-	p = serve("--keys-secret-file", keyFile(t, otherSecret+","+keysSecret))
-	check.Equal(t, "keys after the secret was changed", publishedKeys(t, "http://"+p.listening(t)), before)
+	p = serving(t, "serve", "--data", data, "--keys-secret-file", keyFile(t, otherSecret+","+keysSecret))
+	check.Equal(t, "keys after the secret was changed", publishedKeys(t, p.clients), before)
 	p.stop(t)
 	var keys []shownKey
 	runJSON(t, &keys, "", "keys", "list", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
@@ -132,8 +128,8 @@ func TestKeysCommands(t *testing.T) {
 	for _, yes := range []string{"--yes", "--yes=false"} {
 		runFails(t, command.ExitFailed, "oauth-server: there is no signing key yet", "", "keys", "rotate", "--now", yes, "--data", data)
 	}
-	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
-	old := publishedKeys(t, "http://"+p.listening(t))[0]
+	p := serving(t, "serve", "--data", data)
+	old := publishedKeys(t, p.clients)[0]
 	p.stop(t)
 
 	if out, _, _ := run(t, "", "keys", "list", "--data", data); !strings.Contains(out, "ENCRYPTION\n"+old+"  ES256      1           signs") || !strings.HasSuffix(out, "  none\n") {
@@ -153,8 +149,7 @@ func TestKeysCommands(t *testing.T) {
 	}
 	runFails(t, command.ExitUsage, "", "", "keys", "rotate", "--secret-lost", "--data", data)
 
-	p = launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data, "--keys-secret-file", secret) // encrypts them
-	p.listening(t)
+	p = serving(t, "serve", "--data", data, "--keys-secret-file", secret) // encrypts them
 	p.stop(t)
 	for args, want := range map[string]string{
 		"": "no secret is given", "--keys-secret-file " + keyFile(t, otherSecret): "another secret",
@@ -194,13 +189,8 @@ func TestWithdrawnKeyIsRefusedEverywhere(t *testing.T) {
 	secret := []string{"--keys-secret-file", keyFile(t, keysSecret)}
 	var servers []string
 	for range 3 {
-		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, secret...)
-		p := launch(t, append(args, db...)...)
-		servers = append(servers, "http://"+p.listening(t))
-		go func() {
-			for range p.lines { // or a full channel would stop the server
-			}
-		}()
+		args := append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, secret...)
+		servers = append(servers, serving(t, append(args, db...)...).clients)
 	}
 	stolen := askToken(t, servers[0], shop)
 	old := publishedKeys(t, servers[0])

@@ -3,7 +3,6 @@ package cli
 import (
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +72,7 @@ func TestEveryInstanceBansWithinTwoSeconds(t *testing.T) {
 	c.within(t, c.provoke(t, first), "it is banned", true)
 
 	second.stop(t)
-	c.instances[1] = launchOperated(t, second.Args[1:]...)
+	c.instances[1] = c.start(t)
 	check.Equal(t, "banned after a restart", c.banned(t, c.instances[1]), true)
 
 	check.Equal(t, "listed", strings.Contains(c.show(t, c.instances[1], "bans", "shop"), "shop"), true)
@@ -98,20 +97,4 @@ func (c *operatedCluster) show(t *testing.T, by operated, args ...string) string
 		t.Fatalf("%v: %s", args, stderr)
 	}
 	return stdout
-}
-
-// On the embedded file, a ban is kept over a restart.
-func TestBanIsKeptInTheFile(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "test.db")
-	var c operatedCluster
-	var ops credentials
-	runJSON(t, &c.shop, "", "client", "create", "shop", "--data", data, "--create")
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	o := launchOperated(t, "serve", "--data", data)
-	c.token = askToken(t, o.clients, ops)
-	c.limits(t, o, ban...)
-	c.provoke(t, o)
-	o.stop(t)
-	o = launchOperated(t, "serve", "--data", data)
-	check.Equal(t, "banned after a restart", c.banned(t, o), true)
 }

@@ -11,40 +11,26 @@ import (
 	"oauth-server/internal/check"
 )
 
-// operated is a running server with the address that operators are served on.
-type operated struct {
-	*process
-	clients, operators string // base addresses
-}
-
-func launchOperated(t *testing.T, args ...string) operated {
-	t.Helper()
-	p := launch(t, append(args, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")...)
-	for line := range p.lines {
-		_, rest, ok := strings.Cut(line, "msg=listening address=")
-		if !ok {
-			continue
-		}
-		_, admin, _ := strings.Cut(rest, "admin_address=")
-		return operated{p, "http://" + strings.Fields(rest)[0], "http://" + strings.Fields(admin)[0]}
-	}
-	t.Fatalf("it ended without listening:\n%s", p.log.String())
-	return operated{}
-}
-
 // operatedCluster is servers on one database, with a client to limit and a token for operators.
 type operatedCluster struct {
 	instances []operated
+	db        []string
 	shop      credentials
 	token     string
+}
+
+// start starts another instance.
+func (c *operatedCluster) start(t *testing.T) operated {
+	t.Helper()
+	return serving(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, c.db...)...)
 }
 
 func newOperatedCluster(t *testing.T, size int) *operatedCluster {
 	t.Helper()
 	db := database(t)
-	c := &operatedCluster{}
+	c := &operatedCluster{db: db}
 	for range size {
-		c.instances = append(c.instances, launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)...))
+		c.instances = append(c.instances, c.start(t))
 	}
 	var ops credentials
 	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
@@ -134,36 +120,4 @@ func checkInstances(t *testing.T, server, token string) {
 	runJSON(t, &trail, "", "limits", "audit", "--server", server, "--token", token)
 	changes := slices.DeleteFunc(trail.Entries, func(e entry) bool { return strings.HasPrefix(e.Target, "clients/") })
 	check.Equal(t, "changes of limits", len(changes), 13)
-}
-
-// A client's counts are forgotten on every instance, and in the database.
-func TestResetReachesEveryInstance(t *testing.T) {
-	c := newOperatedCluster(t, 2)
-	a, b := c.instances[0], c.instances[1]
-	c.limits(t, a, "set", "shop", "--client", "3/1h", "--yes")
-	for _, o := range c.instances {
-		check.Eventually(t, "the limit is used up everywhere", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
-	}
-	c.limits(t, a, "reset", "shop", "--reason", "our mistake")
-	check.Eventually(t, "a request passes again", func() bool { return c.status(t, a) == http.StatusOK || c.status(t, b) == http.StatusOK })
-	for _, o := range c.instances {
-		check.Eventually(t, "the limit still holds", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
-	}
-}
-
-// TestOperatorsOfSeveralInstances: the commands reach each instance by its admin address alone, although all of them name an
-// issuer that is a proxy elsewhere.
-func TestOperatorsOfSeveralInstances(t *testing.T) {
-	db := database(t)
-	serve := append([]string{"serve", "--issuer", "https://auth.example", "--trusted-proxies", "192.0.2.10", "--migrate"}, db...)
-	instances := []operated{launchOperated(t, serve...), launchOperated(t, serve...)}
-	var ops credentials
-	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
-	for _, o := range instances {
-		check.Eventually(t, "the client is known", func() bool {
-			status, _ := postForm(t, o.operators+"/token", ops, url.Values{"grant_type": {"client_credentials"}})
-			return status == http.StatusOK
-		})
-		operatorsWork(t, o, ops)
-	}
 }

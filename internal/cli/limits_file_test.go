@@ -37,7 +37,7 @@ func newLimitsServer(t *testing.T) *limitsServer {
 	for _, id := range []string{"shop", "batch"} {
 		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	}
-	o := launchOperated(t, "serve", "--data", data)
+	o := serving(t, "serve", "--data", data)
 	return &limitsServer{o, t, askToken(t, o.clients, ops), filepath.Join(t.TempDir(), "limits.yaml"), data}
 }
 

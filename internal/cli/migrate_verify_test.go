@@ -186,8 +186,7 @@ func TestServeVerifies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			db := altered(t, tt.server)
-			p := launch(t, append([]string{"serve", "--migrate", "--listen", "127.0.0.1:0", "--admin-listen", "", "--issuer", "http://127.0.0.1:9096"}, db...)...)
-			p.listening(t)
+			p := serving(t, append([]string{"serve", "--migrate", "--issuer", "http://127.0.0.1:9096"}, db...)...)
 			check.Eventually(t, "it says what it found", func() bool {
 				return tt.level == "" || strings.Contains(p.log.String(), "database verification")
 			})

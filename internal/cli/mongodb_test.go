@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -65,26 +63,6 @@ func TestMigrateIsForMongoDB(t *testing.T) {
 	}
 }
 
-// Two servers on one database: what one issues the other knows, and commands
-// work beside them.
-func TestServersShareADatabase(t *testing.T) {
-	db := database(t)
-	first := launch(t, append([]string{"serve", "--migrate", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, db...)...)
-	other := first.listening(t)
-	var shop credentials
-	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
-	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, db...)...)
-	addr := second.listening(t)
-	token := askToken(t, "http://"+addr, shop)
-	check.Eventually(t, "the first server has heard of the client", func() bool {
-		status, body := postForm(t, "http://"+other+"/introspect", shop, url.Values{"token": {token}})
-		return status == http.StatusOK && strings.Contains(body, `"active":true`)
-	})
-	for _, p := range []*process{first, second} {
-		p.stop(t)
-	}
-}
-
 func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 	tests := []struct {
 		name, uri, want string
@@ -105,52 +83,4 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRegisteringOnManyInstances: what one instance changes holds on the other, and the trail of both has it,
-// with what was changed in the database directly.
-func TestRegisteringOnManyInstances(t *testing.T) {
-	c := newOperatedCluster(t, 2)
-	on := func(o operated, args ...string) []string {
-		return append(args, "--server", o.operators, "--token", c.token)
-	}
-	first, second := c.instances[0], c.instances[1]
-	var made credentials
-	runJSON(t, &made, "", on(first, "client", "create", "new", "--grant", "client_credentials", "--grant", "password")...)
-	check.Eventually(t, "the other instance knows the client", func() bool {
-		status, _ := postForm(t, second.clients+"/token", made, url.Values{"grant_type": {"client_credentials"}})
-		return status == http.StatusOK
-	})
-	runOK(t, adaPassword, on(first, "user", "create", "ada", "--password-stdin")...)
-	status, _ := postForm(t, second.clients+"/token", made, url.Values{
-		"grant_type": {"password"}, "username": {"ada"}, "password": {strings.TrimSpace(adaPassword)},
-	})
-	check.Equal(t, "a user of the first signs in at the second", status, http.StatusOK)
-	for _, args := range [][]string{
-		{"client", "update", "new", "--name", "New"},
-		{"client", "rotate-secret", "new", "--overlap", "1h"},
-		{"user", "passwd", "ada", "--password-stdin"},
-		{"user", "list"},
-		{"user", "show", "ada"},
-		{"user", "delete", "ada"},
-		{"client", "delete", "new"},
-	} {
-		runOK(t, "another staple for ada", on(second, args...)...)
-	}
-	var trail struct {
-		Entries []struct {
-			Action, Target string
-			Actor          struct{ Store string }
-		}
-	}
-	runJSON(t, &trail, "", on(first, "limits", "audit")...)
-	var got []string
-	for _, e := range trail.Entries {
-		got = append(got, e.Action+" "+e.Target+strings.Repeat(" in the store", min(1, len(e.Actor.Store))))
-	}
-	want := []string{
-		"delete clients/new", "delete users/ada", "password users/ada", "add_secret clients/new", "update clients/new",
-		"create users/ada", "create clients/new", "create clients/shop in the store", "create clients/ops in the store",
-	}
-	check.Equal(t, "trail", got, want)
 }

@@ -309,3 +309,20 @@ func (c *pageCluster) createIndex(collection string, index bson.Raw) {
 	command := bson.D{{Key: "createIndexes", Value: collection}, {Key: "indexes", Value: bson.A{wanted}}}
 	check.OK(c.t, c.database.RunCommand(c.t.Context(), command).Err())
 }
+
+// stored returns the sum of the counts in the database, over the matching documents.
+func stored(t *testing.T, db *mongo.Database, filter bson.D) (sum int64) {
+	t.Helper()
+	documents, err := db.Collection("ratelimits").Find(t.Context(), filter)
+	check.OK(t, err)
+	var all []struct {
+		Counters map[string]int64 `bson:"requestCounters"`
+	}
+	check.OK(t, documents.All(t.Context(), &all))
+	for _, d := range all {
+		for _, n := range d.Counters {
+			sum += n
+		}
+	}
+	return sum
+}

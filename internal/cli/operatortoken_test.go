@@ -82,7 +82,7 @@ func TestOperatorsGetTokensOnTheAdminAddress(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data, "--issuer", "https://auth.example", "--trusted-proxies", "127.0.0.0/8",
+	server := serving(t, "serve", "--data", data, "--issuer", "https://auth.example", "--trusted-proxies", "127.0.0.0/8",
 		"--failed-attempts-clients-per-name", "3")
 	operatorsWork(t, server, ops)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.operators, "http://"), ":")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,22 +14,13 @@ import (
 	"oauth-server/internal/cli/command"
 )
 
-// runWith is run with an environment.
-func runWith(t *testing.T, environ []string, stdin string, args ...string) (stdout, stderr string, status int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	c := &command.Env{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs, Environ: environ}
-	status = execute(t.Context(), c, args)
-	return out.String(), errs.String(), status
-}
-
 // TestServerOfTheEnvironment: OAUTH_SERVER is where client and user work, as limits do, and never the store
 // that happens to be here; an address that is empty is none.
 func TestServerOfTheEnvironment(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	t.Chdir(t.TempDir()) // which has a store of its own
 	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create")
 	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
@@ -64,7 +54,7 @@ func TestOneTokenForACommand(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
 	lines := &strings.Builder{}
 	for n := range 120 {
@@ -111,7 +101,7 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key)
+	server := serving(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key)
 	address := "https://" + strings.TrimPrefix(server.operators, "http://")
 	for _, args := range []string{"client create shop", "user list"} {
 		_, stderr, status := run(t, "", append(strings.Fields(args), "--data", data)...)
@@ -139,7 +129,7 @@ func TestNamesOfDots(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
 	for _, step := range []struct{ args, says string }{
 		{"client create ..", ".."},

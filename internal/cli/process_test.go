@@ -3,15 +3,20 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +26,9 @@ import (
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/internal/overload/hashing"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/bcrypt"
 )
 
 // The test binary is the program when this variable is set, so that processes,
@@ -45,13 +53,38 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a running oauth-server.
+// process is a running oauth-server: a process, or a server in this one.
 type process struct {
-	*exec.Cmd
-	stdout check.Buffer
-	log    check.Buffer
-	lines  chan string // of standard error
-	done   chan error
+	*exec.Cmd                         // nil: in this process
+	end       context.CancelCauseFunc // of a server in this process
+	hangups   chan os.Signal          // likewise: has it read its configuration file again
+	stdout    check.Buffer
+	log       check.Buffer
+	lines     chan string // of the log, the newest thousands
+	done      chan error
+	ended     chan struct{}
+}
+
+func newProcess() *process {
+	return &process{lines: make(chan string, 4096), done: make(chan error, 1), ended: make(chan struct{})}
+}
+
+// Write implements [io.Writer] for the log. It gets whole lines.
+func (p *process) Write(b []byte) (int, error) {
+	_, _ = p.log.Write(b)
+	for line := range strings.Lines(string(b)) {
+		select {
+		case p.lines <- strings.TrimSuffix(line, "\n"):
+		default: // nobody reads
+		}
+	}
+	return len(b), nil
+}
+
+// finish notes how it ended.
+func (p *process) finish(err error) {
+	p.done <- err
+	close(p.ended)
 }
 
 // noDrain has servers stop at once after SIGTERM, in tests that are not about that.
@@ -72,51 +105,124 @@ func newProgram(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// launch starts a process and kills it when the test ends, if it still runs.
+// launch starts a process and kills it when the test ends, if it still runs. It costs several times as
+// much as [serving], so it is for signals, crashes and what a process does to itself.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: newProgram(t, args...), lines: make(chan string, 1024), done: make(chan error, 1)}
+	p := newProcess()
+	p.Cmd = newProgram(t, args...)
 	stderr, err := p.StderrPipe()
 	check.OK(t, err)
 	p.Stdout = &p.stdout
 	check.OK(t, p.Start())
 	go func() {
-		lines := bufio.NewScanner(io.TeeReader(stderr, &p.log))
+		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
-			p.lines <- lines.Text()
+			_, _ = p.Write(append(lines.Bytes(), '\n'))
 		}
-		close(p.lines)
-		p.done <- p.Wait()
+		p.finish(p.Wait())
 	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
-		for range p.lines { // until it is gone
-		}
+		<-p.ended
 	})
 	return p
+}
+
+// operated is a running server with the address that operators are served on.
+type operated struct {
+	*process
+	clients, operators string // base addresses
+}
+
+// anywhere are the flags for free addresses.
+func anywhere(args []string) []string {
+	return append(slices.Clone(args), "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+}
+
+// serving runs a server or gateway in this process until the test ends, with that command line.
+func serving(t *testing.T, args ...string) operated {
+	t.Helper()
+	return servingAt(t, anywhere(args)...)
+}
+
+// servingAt is serving with the addresses of the command line.
+func servingAt(t *testing.T, args ...string) operated {
+	t.Helper()
+	cmd := &cobra.Command{Use: args[0]}
+	settings := command.AddSettings(cmd, func(config.Option) bool { return true })
+	check.OK(t, cmd.ParseFlags(args[1:]))
+	sources := settings.Sources([]string{noDrain})
+	cfg, err := config.Load(sources)
+	check.OK(t, err)
+	p := newProcess()
+	p.hangups = make(chan os.Signal, 1)
+	ctx, end := context.WithCancelCause(context.Background())
+	p.end = end
+	o, listening := operated{process: p}, make(chan struct{})
+	opts := app.Options{Sources: &sources, Reread: p.hangups, Level: &slog.LevelVar{}}
+	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, p)
+	var once sync.Once
+	opts.Listening = func(s *app.Server) {
+		once.Do(func() { // not after a restart
+			_, operators, _ := strings.Cut(s.AdminURL(), "://")
+			o.clients, o.operators = "http://"+s.Address(), "http://"+operators
+			close(listening)
+		})
+	}
+	go func() { p.finish(app.Serve(ctx, cfg, opts)) }()
+	t.Cleanup(func() {
+		end(nil)
+		<-p.ended
+	})
+	select {
+	case <-listening:
+	case <-p.ended:
+		t.Fatalf("it ended without listening: %v\n%s", <-p.done, p.log.String())
+	}
+	return o
+}
+
+// launchOperated is [launch] of a server, which has free addresses.
+func launchOperated(t *testing.T, args ...string) operated {
+	t.Helper()
+	p := launch(t, anywhere(args)...)
+	line := p.awaitLog(t, "msg=listening address=")
+	_, clients, _ := strings.Cut(line, " address=")
+	_, operators, _ := strings.Cut(line, "admin_address=")
+	return operated{p, "http://" + strings.Fields(clients)[0], "http://" + strings.Fields(operators)[0]}
 }
 
 // listening waits for the line that says so and returns the address in it.
 func (p *process) listening(t *testing.T) string {
 	t.Helper()
-	for line := range p.lines {
-		if _, rest, ok := strings.Cut(line, "msg=listening address="); ok {
-			return strings.Fields(rest)[0]
-		}
-	}
-	t.Fatalf("it ended without listening:\n%s", p.log.String())
-	return ""
+	_, rest, _ := strings.Cut(p.awaitLog(t, "msg=listening address="), " address=")
+	return strings.Fields(rest)[0]
 }
 
 // awaitLog waits for a line that contains the text.
-func (p *process) awaitLog(t *testing.T, text string) {
+func (p *process) awaitLog(t *testing.T, text string) string {
 	t.Helper()
-	for line := range p.lines {
-		if strings.Contains(line, text) {
-			return
+	for {
+		select {
+		case line := <-p.lines:
+			if strings.Contains(line, text) {
+				return line
+			}
+			continue
+		default:
+		}
+		select {
+		case line := <-p.lines:
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-p.ended:
+			if len(p.lines) == 0 {
+				t.Fatalf("it ended without %q:\n%s", text, p.log.String())
+			}
 		}
 	}
-	t.Fatalf("it ended without %q:\n%s", text, p.log.String())
 }
 
 // status waits for the end and returns the exit status, -1 for a signal's.
@@ -134,10 +240,14 @@ func (p *process) status(t *testing.T) int {
 	return 0
 }
 
-// stop ends the process by SIGTERM, which must succeed.
+// stop ends it as SIGTERM does, which must succeed.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	check.OK(t, p.Process.Signal(syscall.SIGTERM))
+	if p.Cmd == nil {
+		p.end(app.ErrTerminated)
+	} else {
+		check.OK(t, p.Process.Signal(syscall.SIGTERM))
+	}
 	if status := p.status(t); status != command.ExitOK {
 		t.Errorf("exit status %d after SIGTERM:\n%s", status, p.log.String())
 	}
@@ -146,8 +256,14 @@ func (p *process) stop(t *testing.T) {
 // run executes a command line in this process.
 func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
+	return runWith(t, nil, stdin, args...)
+}
+
+// runWith is run with an environment.
+func runWith(t *testing.T, environ []string, stdin string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	c := &command.Env{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs}
+	c := &command.Env{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs, Environ: environ}
 	status = execute(t.Context(), c, args)
 	return out.String(), errs.String(), status
 }
@@ -189,6 +305,24 @@ func runJSON(t *testing.T, into any, stdin string, args ...string) {
 	if err := json.Unmarshal([]byte(stdout), into); err != nil {
 		t.Fatalf("%v: %v in %q", args, err, stdout)
 	}
+}
+
+// on returns a command line with the data file.
+func on(data, args string) []string { return append(strings.Fields(args), "--data", data) }
+
+// adaPassword is the password of the users that [addUsers] adds.
+const adaPassword = "correct horse battery staple"
+
+// addUsers adds users with [adaPassword]. An imported hash saves what the check of a password costs.
+func addUsers(t *testing.T, flags []string, names ...string) {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(adaPassword), bcrypt.MinCost)
+	check.OK(t, err)
+	var lines strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&lines, `{"username": %q, "password_hash": %q}`+"\n", name, hash)
+	}
+	runOK(t, lines.String(), append([]string{"user", "import", "-"}, flags...)...)
 }
 
 // storeFile returns the path of a new data file.

@@ -19,7 +19,7 @@ import (
 // client, and what is registered works at once.
 func TestRegisteringWhileServing(t *testing.T) {
 	data := storeFile(t)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
 	var shop credentials
 	_, stderr, status := run(t, "", on("client create web --public --redirect-uri http://127.0.0.1/callback")...)
@@ -76,7 +76,7 @@ func TestServerNamed(t *testing.T) {
 	var ops, old credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
 	runJSON(t, &old, "", "client", "create", "old", "--scope", "ratelimit:write", "--audience", "urn:oauth-server:admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	as := func(c credentials, args ...string) []string {
 		return append(args, "--server", server.operators, "--client-id", c.ClientID, "--client-secret", c.ClientSecret, "--no-cache")
 	}
@@ -110,19 +110,18 @@ func TestServerNamed(t *testing.T) {
 // TestAddressThatIsLeft: what a killed server has left beside its file is not believed.
 func TestAddressThatIsLeft(t *testing.T) {
 	data := storeFile(t)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	left, err := os.ReadFile(data + ".admin")
 	check.OK(t, err)
-	check.OK(t, server.Process.Kill())
-	_ = server.status(t)
+	server.stop(t)
+	check.OK(t, os.WriteFile(data+".admin", left, 0o600)) // as after a kill
 	_, stderr, status := run(t, "", "client", "create", "shop", "--data", data)
 	if status != command.ExitOK || !strings.Contains(stderr, "using the store "+data+" directly") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 
 	// Another program has the address now, and this process the file, without an admin address.
-	silent := launch(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", data)
-	silent.listening(t)
+	servingAt(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", data)
 	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" || r.URL.Path != "/healthz" {
 			t.Errorf("it was sent %s %s", r.URL, r.Header)
@@ -146,12 +145,11 @@ func TestAddressThatIsLeft(t *testing.T) {
 // TestAddressIsRemoved: a server that stops takes the file with it.
 func TestAddressIsRemoved(t *testing.T) {
 	data := storeFile(t)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	info, err := os.Stat(data + ".admin")
 	check.OK(t, err)
 	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
-	check.OK(t, server.Process.Signal(os.Interrupt))
-	check.Equal(t, "status", server.status(t), command.ExitOK)
+	server.stop(t)
 	files, err := filepath.Glob(data + "*")
 	check.OK(t, err)
 	check.Equal(t, "files", files, []string{data})
@@ -169,7 +167,7 @@ func withoutPlace(stderr string) string {
 func TestAdminClientThatIsLockedOut(t *testing.T) {
 	data, file := storeFile(t), filepath.Join(t.TempDir(), "x.yaml")
 	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { requests: 1, window: 24h } ] } }\n"), 0o600))
-	launchOperated(t, "serve", "--data", data, "--config", file)
+	serving(t, "serve", "--data", data, "--config", file)
 	for _, step := range []struct {
 		args string
 		says bool

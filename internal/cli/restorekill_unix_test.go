@@ -49,7 +49,7 @@ func awaitFile(t *testing.T, data, prefix string, ended chan error) {
 			return
 		case <-deadline:
 			t.Fatalf("there is no file %s beside the data file", prefix)
-		case <-time.After(100 * time.Microsecond):
+		case <-time.After(time.Millisecond):
 		}
 	}
 }
@@ -59,13 +59,12 @@ func awaitFile(t *testing.T, data, prefix string, ended chan error) {
 func TestRestoreKilled(t *testing.T) {
 	backup := heavyFile(t, "new")
 	outcomes := map[string]int{}
-	for _, moment := range []string{"", ".restore-", ".restore-", ".before-restore-", ".before-restore-"} {
+	for _, moment := range []string{"", ".restore-", ".before-restore-"} {
 		data := heavyFile(t, "old")
 		p := launch(t, on(data, "restore "+backup+" --yes")...)
 		awaitFile(t, data, moment, p.done)
 		check.OK(t, ignoreFinished(p.Process.Kill()))
-		for range p.lines { // until it is gone
-		}
+		<-p.ended
 		_, err := app.InspectDataFile(t.Context(), data)
 		check.OK(t, err)
 		ids := clientIDs(t, data)
@@ -86,17 +85,16 @@ func TestRestoreKilledServer(t *testing.T) {
 	backup := heavyFile(t, "new")
 	for _, moment := range []string{".restore-", ".before-restore-"} {
 		data := heavyFile(t, "old")
-		server := serveAt(t, data)
+		server := launchOperated(t, "serve", "--data", data)
 		restore := launch(t, on(data, "restore "+backup+" --yes --wait 1s")...)
 		awaitFile(t, data, moment, restore.done)
 		check.OK(t, server.Process.Kill())
-		for range server.lines { // until it is gone
-		}
+		<-server.ended
 		restore.status(t)
 		if ids := clientIDs(t, data); !slices.Equal(ids, []string{"old"}) && !slices.Equal(ids, []string{"new"}) {
 			t.Errorf("after a kill at %s the clients are %q", moment, ids)
 		}
-		serveAt(t, data)
+		serving(t, "serve", "--data", data).stop(t)
 	}
 }
 

@@ -26,8 +26,7 @@ func TestHangupLeavesNoKeys(t *testing.T) {
 		p := launch(t, on(data, tt.args)...)
 		awaitFile(t, tt.at, tt.prefix, p.done)
 		check.OK(t, ignoreFinished(p.Process.Signal(syscall.SIGHUP)))
-		for range p.lines { // until it is gone
-		}
+		<-p.ended
 		left, err := filepath.Glob(tt.at + tt.prefix + "*")
 		check.OK(t, err)
 		if len(left) > 0 && !strings.Contains(left[0], ".before-restore-") {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -15,7 +16,7 @@ import (
 // is not the former data file.
 func TestTwoRestorations(t *testing.T) {
 	data := storeFile(t)
-	serveAt(t, data)
+	servingAt(t, append(fixed(t, "serve"), "--data", data)...)
 	dir := t.TempDir()
 	names := []string{"a", "b"}
 	for _, name := range names {
@@ -24,18 +25,22 @@ func TestTwoRestorations(t *testing.T) {
 	}
 	holds := map[string][]string{"a": {"a"}, "b": {"a", "b"}}
 	for range 3 {
-		ended := map[string]*process{}
-		for _, name := range names {
-			ended[name] = launch(t, on(data, "restore "+filepath.Join(dir, name+".db")+" --yes")...)
-		}
+		var mu sync.Mutex
 		var restored []string
+		var both sync.WaitGroup
 		for _, name := range names {
-			if ended[name].status(t) == command.ExitOK {
-				restored = append(restored, name)
-			} else if said := ended[name].log.String(); strings.Contains(said, "has put the former data file back") {
-				t.Errorf("%s says %q", name, said)
-			}
+			both.Go(func() {
+				_, said, status := run(t, "", on(data, "restore "+filepath.Join(dir, name+".db")+" --yes")...)
+				mu.Lock()
+				defer mu.Unlock()
+				if status == command.ExitOK {
+					restored = append(restored, name)
+				} else if strings.Contains(said, "has put the former data file back") {
+					t.Errorf("%s says %q", name, said)
+				}
+			})
 		}
+		both.Wait()
 		left, err := filepath.Glob(data + ".restore-*")
 		check.OK(t, err)
 		check.Equal(t, "prepared files", len(left), 0)

@@ -21,8 +21,6 @@ type revocable struct {
 	ops, legacy credentials
 }
 
-const adaPassword = "correct horse battery staple"
-
 func newRevocable(t *testing.T, flags ...string) *revocable {
 	t.Helper()
 	db := database(t)
@@ -32,7 +30,7 @@ func newRevocable(t *testing.T, flags ...string) *revocable {
 	runJSON(t, &r.legacy, "", r.on("client", "create", "legacy", "--grant", "password", "--grant", "refresh_token")...)
 	runJSON(t, &registry.User{}, adaPassword, r.on("user", "create", "ada", "--password-stdin")...)
 	for range 2 {
-		r.instances = append(r.instances, launchOperated(t, append(append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, flags...), db...)...))
+		r.instances = append(r.instances, serving(t, append(append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, flags...), db...)...))
 	}
 	return r
 }
@@ -120,41 +118,6 @@ func (r *revocable) good() {
 		for _, o := range r.instances {
 			check.Equal(r.t, "active", r.active(o, r.ops, token), true)
 			check.Equal(r.t, "status", r.admin(o, token), http.StatusOK)
-		}
-	}
-}
-
-// A user is read from the store each time, so the end comes at once, and a new sign-in works at once.
-func TestRevokedUserEverywhere(t *testing.T) {
-	r := newRevocable(t)
-	password := adaPassword
-	for _, tt := range []struct {
-		args  []string
-		stdin string // the new password
-	}{
-		{[]string{"user", "revoke", "ada"}, ""},
-		{[]string{"user", "passwd", "ada", "--password-stdin"}, "another staple for the battery"},
-	} {
-		tokens := r.signIn(r.instances[0], password)
-		for _, o := range r.instances {
-			check.Equal(t, "active", r.active(o, r.legacy, tokens.Access), true)
-		}
-		var revoked registry.User
-		runJSON(t, &revoked, tt.stdin, r.on(tt.args...)...)
-		check.Equal(t, "user", revoked.Username, "ada")
-		for _, o := range r.instances {
-			check.Equal(t, "active", r.active(o, r.legacy, tokens.Access), false)
-			check.Equal(t, "active", r.active(o, r.legacy, tokens.Refresh), false)
-			_, body := postForm(t, o.clients+"/token", r.legacy, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {tokens.Refresh}})
-			has(t, body, `"invalid_grant"`)
-		}
-		if tt.stdin != "" {
-			check.Equal(t, "answer to the old password", r.signIn(r.instances[0], password).Error, "invalid_grant")
-			password = tt.stdin
-		}
-		again := r.signIn(r.instances[0], password)
-		for _, o := range r.instances {
-			check.Equal(t, "active", r.active(o, r.legacy, again.Access), true)
 		}
 	}
 }

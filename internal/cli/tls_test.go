@@ -54,7 +54,7 @@ func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := launchOperated(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key, "--admin-client-ca", ownCert)
+	server := serving(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key, "--admin-client-ca", ownCert)
 	address := "https://" + strings.TrimPrefix(server.operators, "http://")
 	limits := func(environ []string, args ...string) (string, int) {
 		var out, errs bytes.Buffer

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,10 +17,6 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/mongo/mongotest"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // page is the body that an address answers a GET with.
@@ -59,53 +54,6 @@ func bad(t *testing.T, store []string, why string) {
 	}
 }
 
-// One client of two instances is edited by hand. The others are served, a client is registered, another
-// one revoked, and both instances may be started again.
-func TestUnreadableClientOfADatabase(t *testing.T) {
-	r := newRevocable(t)
-	var other credentials
-	runJSON(t, &other, "", r.on("client", "create", "bad")...)
-	tokens := r.signIn(r.instances[0], adaPassword)
-	_, err := mongotest.Connect(t, r.db[1]).Database(r.db[3]).Collection("clients").UpdateOne(t.Context(),
-		bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "value.redirectUris", Value: "https://not.a.list"}}}},
-		options.UpdateOne().SetBypassDocumentValidation(true))
-	check.OK(t, err)
-	bad(t, r.db, "redirectUris")
-
-	r.instances[0].stop(t)
-	r.instances[0] = launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
-	var fresh credentials
-	runJSON(t, &fresh, "", r.on("client", "create", "fresh")...)
-	runJSON(t, &credentials{}, "", r.on("client", "revoke", "legacy")...)
-	done := time.Now()
-	for i, o := range r.instances {
-		check.Eventually(t, "the revoked token is worthless", func() bool { return !r.active(o, r.legacy, tokens.Access) })
-		check.Eventually(t, "the new client is served", func() bool {
-			status, _ := postForm(t, o.clients+"/token", fresh, url.Values{"grant_type": {"client_credentials"}})
-			return status == http.StatusOK
-		})
-		if late := time.Since(done); late > promptly {
-			t.Errorf("instance %d followed after %v", i+1, late)
-		}
-	}
-	restarted := r.instances[0]
-	for address, want := range map[string]string{restarted.operators: `cannot be read: \"bad\"`, restarted.clients: "1 not served"} {
-		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
-	}
-	has(t, page(t, restarted.operators+"/metrics"), "\noauth_clients_unreadable 1\n")
-	if n := strings.Count(restarted.log.String(), "client cannot be read and is not served"); n != 1 {
-		t.Errorf("it is logged %d times:\n%s", n, restarted.log.String())
-	}
-	status, _ := postForm(t, restarted.clients+"/token", other, url.Values{"grant_type": {"client_credentials"}})
-	check.Equal(t, "status of its token request", status, http.StatusUnauthorized)
-
-	runJSON(t, &map[string]any{}, "", r.on("client", "delete", "bad")...)
-	check.Eventually(t, "its end is logged", func() bool {
-		return strings.Contains(restarted.log.String(), "client that could not be read was deleted")
-	})
-	check.Equal(t, "/readyz", strings.TrimSpace(page(t, restarted.clients+"/readyz")), `{"status":"ready"}`)
-}
-
 // TestClientWithoutATimeIsListed: a record written by another program may have no time of registration.
 func TestClientWithoutATimeIsListed(t *testing.T) {
 	data := storeFile(t)
@@ -128,7 +76,7 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
 	check.OK(t, opened.Close())
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
-	server := launchOperated(t, "serve", "--data", data)
+	server := serving(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
 	for address, want := range map[string]string{server.operators: `cannot be read: \"bad\"`, server.clients: "1 not served"} {
 		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
@@ -162,15 +110,6 @@ func badUser(t *testing.T, store []string, why string) {
 	runJSON(t, &map[string]any{}, "", on("user", "delete", "bad")...)
 	runJSON(t, &list, "", on("user", "list")...)
 	check.Equal(t, "users left", len(list), 1)
-}
-
-func TestUnreadableUserOfADatabase(t *testing.T) {
-	db, _ := databaseWithShop(t)
-	runJSON(t, &registry.User{}, adaPassword, append([]string{"user", "create", "ada", "--password-stdin"}, db...)...)
-	_, err := mongotest.Connect(t, db[1]).Database(db[3]).Collection("users").InsertOne(t.Context(),
-		bson.D{{Key: "_id", Value: "bad"}, {Key: "value", Value: bson.D{{Key: "passwordHash", Value: 7}}}, {Key: "version", Value: 1}, {Key: "nonce", Value: 1}, {Key: "changed", Value: time.Now()}})
-	check.OK(t, err)
-	badUser(t, db, `member "passwordHash": not the expected JSON`)
 }
 
 func TestUnreadableUserOfAFile(t *testing.T) {
@@ -225,6 +164,6 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		runFails(t, command.ExitUsage, "", "", on("--delete", "--yes")...)
 		runOK(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
 		check.Equal(t, "left", list(), nil)
-		launchOperated(t, append([]string{"serve"}, where.flags...)...).stop(t)
+		serving(t, append([]string{"serve"}, where.flags...)...).stop(t)
 	}
 }

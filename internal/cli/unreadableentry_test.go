@@ -41,7 +41,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 	}
 
 	r.instances[1].stop(t)
-	starts := launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
+	starts := serving(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
 	check.Equal(t, "limit of the one that runs", strings.Contains(outputOf(limits(runs, "get", "legacy")), "80/60s"), true)
 	check.Equal(t, "limit of the one that starts", strings.Contains(outputOf(limits(starts, "get", "legacy")), "70/60s"), true)
 	status, _ := postForm(t, starts.clients+"/token", r.ops, url.Values{"grant_type": {"client_credentials"}})

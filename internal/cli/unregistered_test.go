@@ -26,7 +26,7 @@ func TestPolicyOfADeletedClient(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
 	check.OK(t, os.WriteFile(file, []byte("rate_limit:\n  clients:\n    shop: { trusted: true }\n    gone: { trusted: true }\n"), 0o600))
 
-	o := launchOperated(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
+	o := serving(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
 	askToken(t, o.clients, shop)
 	const ready = `{"status":"ready","checks":{"configuration":"has a policy for clients that are not registered: \"gone\""}}`
 	check.Equal(t, "/readyz for operators", strings.TrimSpace(page(t, o.operators+"/readyz")), ready)
@@ -69,7 +69,7 @@ func TestLimitsListHasDeletedClients(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
 	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
 	does := func(line string, flags ...string) {
 		t.Helper()

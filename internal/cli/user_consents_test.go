@@ -53,7 +53,7 @@ func TestUserConsents(t *testing.T) {
 	expect("user revoke ada --consent app", "withdrew what user ada allowed client app\n")
 	fails("user revoke ada --consent app", "the user allows the client nothing")
 
-	launchOperated(t, "serve", "--data", data)
+	serving(t, "serve", "--data", data)
 	listed("shop", "web")
 	expect("user revoke ada --consent shop --reason asked", "withdrew what user ada allowed client shop\n")
 	fails("user revoke ada --consent shop", "the user allows the client nothing")
