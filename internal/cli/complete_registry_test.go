@@ -28,9 +28,7 @@ func TestCompletionsOfTheStore(t *testing.T) {
 	}
 	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create", "--label", "team=payments")
 	runJSON(t, &credentials{}, "", "client", "create", "app")
-	for _, name := range []string{"ada", "adam", "bob"} {
-		run(t, adaPassword, "user", "create", name, "--password-stdin")
-	}
+	addUsers(t, nil, "ada", "adam", "bob")
 	for _, where := range []string{"in the store", "on the server that has it"} {
 		if where != "in the store" {
 			serving(t, "serve")

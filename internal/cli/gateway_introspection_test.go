@@ -26,7 +26,7 @@ func newIntrospectedGateway(t *testing.T) *introspectedGateway {
 	var asks credentials
 	runJSON(t, &x.shop, "", "client", "create", "shop", "--grant", "password", "--grant", "refresh_token", "--data", data)
 	runJSON(t, &asks, "", "client", "create", "gateway", "--resource-server", "--data", data)
-	runJSON(t, &map[string]any{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
+	addUsers(t, []string{"--data", data}, "ada")
 	x.upstream = serving(t, "serve", "--data", data, "--rate-limit-mode", "off")
 	check.OK(t, os.WriteFile(x.secretFile, []byte(asks.ClientSecret+"\n"), 0o600))
 	return x

@@ -8,23 +8,6 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestCriticality: what the flags send, and what they take back.
-func TestCriticality(t *testing.T) {
-	for _, tt := range []struct{ args, want string }{
-		{"set shop --criticality critical_plus", `/policies/shop {"criticality":"critical_plus"}`},
-		{"set --criticality sheddable", `/settings {"default":{"criticality":"sheddable"}}`},
-		{"set --tier gold --criticality sheddable_plus", `/tiers/gold {"criticality":"sheddable_plus"}`},
-		{"unset shop --field criticality", `/policies/shop {"criticality":null}`},
-		{"unset --field criticality", `/settings {"default":{"criticality":null}}`},
-	} {
-		t.Run(tt.args, func(t *testing.T) {
-			flags, last := operatorAPI(t)
-			runOK(t, "", strings.Fields("limits "+tt.args+flags)...)
-			check.Equal(t, "request", *last, tt.want)
-		})
-	}
-}
-
 // TestCriticalityOfARunningServer: it is set, shown, exported, compared, applied and undone.
 func TestCriticalityOfARunningServer(t *testing.T) {
 	t.Parallel()

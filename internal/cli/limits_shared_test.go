@@ -7,27 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/cli/command"
 )
-
-// TestSharedOnTheCommandLine: what contradicts --total and --source, and values of theirs that are refused.
-func TestSharedOnTheCommandLine(t *testing.T) {
-	flags, _ := readAPI(t)
-	for _, tt := range []struct{ args, says string }{
-		{"limits set shop --for-user ada --user 1/60s --total 5/60s", "--total is about the client"},
-		{"limits set shop --total 5/60s --preset okta", "--preset contradicts"},
-		{"limits reset shop --user ada --total", "contradict each other"},
-		{"limits set shop --for-user ada --user 1/60s --source 5/60s", "--source is about the client"},
-		{"limits set shop --source 5/60s --preset okta", "--preset contradicts"},
-		{"limits reset shop --source 192.0.2.7 --total", "contradict each other"},
-		{"limits reset shop --source 192.0.2.0/24", `--source: "192.0.2.0/24" is neither an address nor`},
-		{"limits reset shop --source nowhere", `--source: "nowhere" is neither an address nor`},
-		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants[0]: \"x\" is none of"},
-		{"limits set shop --user 10/60s,grants=refresh_token,password", "--user[0].grants: write several with + between them: grants=...+password"},
-	} {
-		runFails(t, command.ExitUsage, tt.says, "", append(strings.Fields(tt.args), flags...)...)
-	}
-}
 
 // TestSharedIsShown: as rows of the policy, in the lists of clients and of tiers, and as the counters of all users and of
 // an address.
@@ -46,7 +26,7 @@ func TestSharedIsShown(t *testing.T) {
 		"/tiers":           `{"tiers":[{"name":"gold",` + source + `},{"name":"plain"}]}`,
 		"/candidates/shop": `{"client_id":"shop",` + source + `}`,
 	})
-	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}
+	flags := asOperator(server)
 	for _, tt := range []struct{ args, want string }{
 		{"limits get shop", "\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n"},
 		{"limits top shop --counters", "\nshop (all users) 9/60s,name=all "},

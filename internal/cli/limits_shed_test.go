@@ -12,7 +12,7 @@ func TestTopShowsWhatWasShed(t *testing.T) {
 	server, asked := answering(t, map[string]string{
 		"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"shed":7},{"client_id":"app","off":4,"would_shed":2}]}`,
 	})
-	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}
+	flags := asOperator(server)
 	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "--shed"}, flags...)...)
 	check.Equal(t, "status", status, command.ExitOK)
 	check.Equal(t, "errors", stderr, "")

@@ -48,7 +48,7 @@ var answers = map[string]string{
 func readAPI(t *testing.T) (flags []string, asked *[]string) {
 	t.Helper()
 	server, asked := answering(t, answers)
-	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}, asked
+	return asOperator(server), asked
 }
 
 // answering is the URL of an admin API with these answers, by path.

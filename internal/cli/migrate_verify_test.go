@@ -68,52 +68,32 @@ func collectionsOf(t *testing.T, db []string) []string {
 	return names
 }
 
-// TestMigrateVerifyFinds: where counts would not be exact, the exit status is 1,
-// and the table and the JSON say which check failed and what follows.
+// TestMigrateVerifyFinds: where counts would not be exact, the exit status is 1, and the table and the JSON say
+// which check failed and what follows. The table is there also if an error ends the checks.
 func TestMigrateVerifyFinds(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		server mongotest.Alteration
-		row    string
-	}{
-		{"an ordered bulk does not stop", mongotest.OrderedIgnored, "2   ordered bulk stops at its first error"},
-		{"an unordered bulk stops", mongotest.AlwaysOrdered, "1   unordered bulk goes on and names each error"},
-		{"the order of fields is ignored", mongotest.FieldOrderIgnored, "6   field order of an embedded _id"},
-		{"sequences in filters are ignored", mongotest.SequenceIgnored, "4   fallback filter by the writer's sequence"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			db := altered(t, tt.server)
-			out, stderr, status := run(t, "", append([]string{"migrate", "verify"}, db...)...)
-			if status != command.ExitFailed || !strings.Contains(stderr, "not be exact") {
-				t.Errorf("status %d: %s", status, stderr)
-			}
-			var failed []string
-			for line := range strings.Lines(out) {
-				if strings.Contains(line, "  failed  ") {
-					failed = append(failed, line)
-				}
-			}
-			if len(failed) != 1 || !strings.HasPrefix(failed[0], tt.row) || !strings.Contains(failed[0], "; seen: ") {
-				t.Errorf("failed: %q, want %q", failed, tt.row)
-			}
-			out, _, status = run(t, "", append([]string{"migrate", "verify", "-o", "json"}, db...)...)
-			if status != command.ExitFailed || !strings.Contains(out, `"exact": false,`) || strings.Count(out, `"status": "failed"`) != 1 {
-				t.Errorf("status %d: %s", status, out)
-			}
-		})
+	db := altered(t, mongotest.SequenceIgnored)
+	out, stderr, status := run(t, "", append([]string{"migrate", "verify"}, db...)...)
+	if status != command.ExitFailed || !strings.Contains(stderr, "not be exact") {
+		t.Errorf("status %d: %s", status, stderr)
 	}
-}
-
-// TestMigrateVerifyShowsAll: an error that ends the checks, or the clean-up,
-// does not take the table with it.
-func TestMigrateVerifyShowsAll(t *testing.T) {
-	for _, tt := range []struct{ command, unchecked string }{{"drop", ""}, {"insert", "unchecked"}} {
-		db := altered(t, mongotest.Refuses(tt.command, 13, "Unauthorized", "not allowed"))
-		out, stderr, status := run(t, "", append([]string{"migrate", "verify"}, db...)...)
-		if status != command.ExitFailed || !strings.Contains(stderr, "not allowed") || strings.Count(out, "\n") != 16 || strings.Contains(out, "unchecked") != (tt.unchecked != "") {
-			t.Errorf("%s is refused: status %d: %s\n%s", tt.command, status, stderr, out)
+	var failed []string
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "  failed  ") {
+			failed = append(failed, line)
 		}
+	}
+	if len(failed) != 1 || !strings.HasPrefix(failed[0], "4   fallback filter by the writer's sequence") || !strings.Contains(failed[0], "; seen: ") {
+		t.Errorf("failed: %q", failed)
+	}
+	out, _, status = run(t, "", append([]string{"migrate", "verify", "-o", "json"}, db...)...)
+	if status != command.ExitFailed || !strings.Contains(out, `"exact": false,`) || strings.Count(out, `"status": "failed"`) != 1 {
+		t.Errorf("status %d: %s", status, out)
+	}
+
+	db = altered(t, mongotest.Refuses("insert", 13, "Unauthorized", "not allowed"))
+	out, stderr, status = run(t, "", append([]string{"migrate", "verify"}, db...)...)
+	if status != command.ExitFailed || !strings.Contains(stderr, "not allowed") || !strings.Contains(out, "unchecked") {
+		t.Errorf("no right to insert: status %d: %s\n%s", status, stderr, out)
 	}
 }
 
@@ -154,22 +134,6 @@ func TestServeVerifies(t *testing.T) {
 		}
 		return nil
 	}}
-	ofScratch := func(c bson.D) bool {
-		return c[0].Value == "ratelimits" && c[0].Key != "create" && c[0].Key != "createIndexes"
-	}
-	unacknowledged := mongotest.Alteration{Reply: func(c, reply bson.D) bson.D {
-		if !ofScratch(c) || mongotest.Get[bson.D](c, "writeConcern") == nil {
-			return reply
-		}
-		return append(reply, bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "not replicated"}}})
-	}}
-	keepsScratch := mongotest.SequenceIgnored
-	keepsScratch.Answer = func(c bson.D) bson.D {
-		if c[0].Key == "delete" && ofScratch(c) {
-			return mongotest.Refusal(13, "Unauthorized", "not authorized to delete")
-		}
-		return nil
-	}
 	for _, tt := range []struct {
 		name   string
 		server mongotest.Alteration
@@ -178,9 +142,6 @@ func TestServeVerifies(t *testing.T) {
 	}{
 		{"a sound database", mongotest.Alteration{}, "", ""},
 		{"bulks always stop", mongotest.AlwaysOrdered, "WARN", "unordered bulk"},
-		{"sequences in filters are ignored", mongotest.SequenceIgnored, "WARN", "fallback filter"},
-		{"no write is acknowledged by a majority", unacknowledged, "WARN", "not replicated"},
-		{"a failure, and no right to clean up", keepsScratch, "WARN", "fallback filter"},
 		{"no right to write", refuseScratch, "INFO", "not authorized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/cli/command"
 	"oauth-server/internal/overload/hashing"
 )
 
@@ -21,8 +20,7 @@ func TestWherePasswordsAreHashed(t *testing.T) {
 	data := storeFile(t)
 	var app credentials
 	runJSON(t, &app, "", "client", "create", "app", "--grant", "password", "--data", data)
-	_, stderr, status := run(t, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
-	check.Equal(t, stderr, status, command.ExitOK)
+	runOK(t, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
 	supported := runtime.GOOS == "linux" && hashing.Quota(os.DirFS("/"), runtime.NumCPU()) == 0
 	for setting, processes := range map[string]bool{"auto": supported, "off": false} {
 		t.Run(setting, func(t *testing.T) {

@@ -166,7 +166,7 @@ func servingAt(t *testing.T, args ...string) operated {
 	opts.Listening = func(s *app.Server) {
 		once.Do(func() { // not after a restart
 			_, operators, _ := strings.Cut(s.AdminURL(), "://")
-			o.clients, o.operators = "http://"+s.Address(), "http://"+operators
+			o.clients, o.operators = "http://"+s.Addr(), "http://"+operators
 			close(listening)
 		})
 	}

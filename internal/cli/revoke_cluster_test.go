@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/registry"
 )
 
 // revocable is two instances on one database with an admin client, a client for the password grant
@@ -28,7 +27,7 @@ func newRevocable(t *testing.T, flags ...string) *revocable {
 	runOK(t, "", r.on("migrate", "up")...)
 	runJSON(t, &r.ops, "", r.on("client", "create", "ops", "--admin")...)
 	runJSON(t, &r.legacy, "", r.on("client", "create", "legacy", "--grant", "password", "--grant", "refresh_token")...)
-	runJSON(t, &registry.User{}, adaPassword, r.on("user", "create", "ada", "--password-stdin")...)
+	addUsers(t, db, "ada")
 	for range 2 {
 		r.instances = append(r.instances, serving(t, append(append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, flags...), db...)...))
 	}

@@ -73,7 +73,7 @@ func TestUnansweredChanges(t *testing.T) {
 	db, _ := databaseWithShop(t)
 	const password = "correct horse battery staple"
 	on := func(db []string, args ...string) []string { return append(args, db...) }
-	runOK(t, password, on(db, "user", "create", "bob", "--password-stdin")...)
+	addUsers(t, db, "bob")
 	for _, test := range []struct {
 		args        []string
 		stdin       string

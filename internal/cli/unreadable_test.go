@@ -114,7 +114,7 @@ func badUser(t *testing.T, store []string, why string) {
 
 func TestUnreadableUserOfAFile(t *testing.T) {
 	data := storeFile(t)
-	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
+	addUsers(t, []string{"--data", data}, "ada")
 	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
 	check.OK(t, opened.CreateUser(t.Context(), accounts.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))

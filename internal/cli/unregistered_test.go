@@ -116,7 +116,7 @@ func TestUnregisteredClientsAreReadByThePage(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}
+	flags := asOperator(server.URL)
 	check.Equal(t, "rows", len(unregisteredIn(t, append(flags, "--filter", "c")...)), 3)
 	check.Equal(t, "asked, by two commands", asked, []string{"", "b1", "b2", "", "b1", "b2"})
 }

@@ -16,9 +16,10 @@ import (
 func TestUserConsents(t *testing.T) {
 	data := storeFile(t)
 	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
-	for _, step := range []string{"client create shop", "client create app", "client create web", "user create ada --password-stdin"} {
-		runOK(t, adaPassword, on(step)...)
+	for _, step := range []string{"client create shop", "client create app", "client create web"} {
+		runOK(t, "", on(step)...)
 	}
+	addUsers(t, []string{"--data", data}, "ada")
 	ctx := t.Context()
 	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)

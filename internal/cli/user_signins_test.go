@@ -18,9 +18,8 @@ import (
 func TestSignInsByID(t *testing.T) {
 	data := storeFile(t)
 	on := func(args string) []string { return strings.Split(args+" --data "+data, " ") }
-	for _, step := range []string{"client create shop --grant client_credentials", "user create ada --password-stdin"} {
-		runOK(t, adaPassword, on(step)...)
-	}
+	runOK(t, "", on("client create shop --grant client_credentials")...)
+	addUsers(t, []string{"--data", data}, "ada")
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Second)
 	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)

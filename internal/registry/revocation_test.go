@@ -101,3 +101,18 @@ func TestSetPassword(t *testing.T) {
 		t.Errorf("%+v, verified %v", u, ok)
 	}
 }
+
+// TestUnlockUser: the row of wrong passwords begins anew, under any spelling of the name.
+func TestUnlockUser(t *testing.T) {
+	store := openTestStore(t)
+	_, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon)
+	check.OK(t, err)
+	before := time.Now().Truncate(time.Millisecond)
+	_, err = on(store).UnlockUser(t.Context(), "ADA")
+	check.OK(t, err)
+	known, err := accounts.NewRepository(store).Known(t.Context(), "ada")
+	check.OK(t, err)
+	check.Equal(t, "the row begins now", known.RowFrom.Before(before), false)
+	_, err = on(store).UnlockUser(t.Context(), "nobody")
+	check.ErrorIs(t, err, datastore.ErrNotFound)
+}
