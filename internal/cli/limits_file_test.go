@@ -188,7 +188,7 @@ func TestBadLimitsFile(t *testing.T) {
 		good + "  shop:\n    user: [{requests: 1, frames: 0}]\n":               "policies.shop.user[0].frames…FILE:4",
 		good + "  shpo: {}\n": `policies.shpo: there is no client "shpo"…FILE:3`,
 		"overrides:\n  shop ada: {user: [{requests: 1}]}\n  shop  ada: {user: [{requests: 1}]}\n": `overrides["shop  ada"].username: begins or ends with white space…FILE:3`,
-		good + "  ops: {client: [{requests: 1, window: 24h}]}\n": "lock out the admin client",
+		good + "  ops: {client: [{requests: 1, window: 24h}]}\n":                                  "lock out the admin client",
 	} {
 		s.write(text)
 		_, stderr, status := run(t, "", s.args("apply -f FILE --yes")...)

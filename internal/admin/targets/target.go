@@ -80,9 +80,11 @@ func ParseTyped(name string) (t Target, known bool, err error) {
 	return t, known, err
 }
 
-// Name returns the name in the audit trail.
+// Name returns the name in the audit trail; "" for everything that operators have set.
 func (t Target) Name() string {
 	switch t.kind {
+	case "":
+		return ""
 	case settings:
 		return clientcfg.SettingsTarget
 	case overrides:
