@@ -102,7 +102,9 @@ all codes and tokens issued under it.`,
 	cmd.Flags().StringVar(&family, "family", "", "revoke only the family with this ID, or all families")
 	cmd.Flags().StringVar(&consent, "consent", "", "withdraw only the consent to this client")
 	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
-		ended, n, err := "", 0, error(nil)
+		var ended string
+		var n int
+		var err error
 		switch {
 		case session != "":
 			ended = "sessions"

@@ -36,7 +36,8 @@ func overFlags() []overFlag {
 		{"max-waiting", "with --" + maxWaitFlag + ": how many of one key wait at once (default 10)", nil, parseWaiting},
 		{
 			"ban", "ban who goes on after being denied: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off",
-			[]string{"off", showBan(&usualBan)}, parseBan,
+			[]string{"off", showBan(&usualBan)},
+			parseBan,
 		},
 		{
 			"criticality", "when its requests are refused while the server is overloaded, from last to first: " +
