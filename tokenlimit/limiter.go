@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // Limiter counts token requests. It is safe for concurrent use, need not be closed, and must not be
@@ -37,7 +38,7 @@ func New(o Options) (*Limiter, error) {
 	}
 	inside := gateway.Options{
 		Limiter: limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: steady(),
+			Counters: counting.NewCounters(0), Clock: steady(),
 			Policies: func() limiter.Policies { return policies{limits} },
 		}),
 		Claim:      o.UserClaim,

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -225,7 +226,7 @@ func TestGuessesAreShared(t *testing.T) {
 		w := newWorld(t, daily(6, 1000))
 		instance := func() (*accounts.Service, func()) {
 			c := clock.New(nil)
-			counters := ratelimit.NewCounters(1000)
+			counters := counting.NewCounters(1000)
 			cfg := syncer.DefaultConfig()
 			cfg.Clock = c
 			sync := syncer.New(counters, shared, nil, cfg)

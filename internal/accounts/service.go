@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -48,7 +49,7 @@ type Options struct {
 	// Meters makes the meters of these limits. The default is a Set of its own.
 	Meters *attempts.Set
 	// Counters count the guesses of all instances together. The default counts for this instance.
-	Counters *ratelimit.Counters
+	Counters *counting.Counters
 }
 
 func (o Options) withDefaults() Options {
@@ -74,7 +75,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Counters == nil {
-		o.Counters = ratelimit.NewCounters(attempts.DefaultKeys)
+		o.Counters = counting.NewCounters(attempts.DefaultKeys)
 	}
 	if o.Meters == nil {
 		o.Meters = attempts.NewSet(o.Clock(), attempts.DefaultKeys)

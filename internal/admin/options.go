@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/bans"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/syncer"
 )
@@ -52,7 +52,7 @@ type Options struct {
 	// Passwords hashes the passwords that operators set for users. Nil hashes one at a time.
 	Passwords registry.Hasher
 	Reports   Reports
-	Counters  *ratelimit.Counters
+	Counters  *counting.Counters
 	Activity  *activity.Recorder
 	Bans      *bans.Bans
 

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	datastore "oauth-server/internal/store"
 )
 
@@ -56,7 +57,7 @@ func (e *erasures) seen() []string {
 func TestResetsAreErasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &erasures{down: true, lost: ratelimit.CandidateID("shop")}
-		erasing := resets.New(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
+		erasing := resets.New(counting.NewCounters(10), store, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- erasing.Run(ctx) }()
@@ -82,7 +83,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 // resetting is an instance with counts in a store, which its resets erase.
 func resetting(t *testing.T, store *erasures) *instance {
 	t.Helper()
-	erasing := resets.New(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
+	erasing := resets.New(counting.NewCounters(10), store, slog.New(slog.DiscardHandler))
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) {
 		follower, err := datastore.NewFollower(t.Context(), o.Events.(*shared))
 		check.OK(t, err)

@@ -28,6 +28,7 @@ import (
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
@@ -83,7 +84,7 @@ type instance struct {
 	follower *datastore.Follower
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	recorder *activity.Recorder
 	resets   *resets.Resets
 	bans     *bans.Bans
@@ -166,7 +167,7 @@ func perMinute(requests int64) []ratelimit.Limit {
 
 func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settings, change ...func(*admin.Options)) *instance {
 	t.Helper()
-	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
+	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: counting.NewCounters(0), recorder: activity.New(0, noon)}
 	w.resets = resets.New(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
 	w.follower, err = datastore.NewFollower(t.Context(), store)

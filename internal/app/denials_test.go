@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -64,7 +65,7 @@ func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 	limits, err := ratelimit.Enforced(ratelimit.NewLimit("per-hour", 1, time.Hour), ratelimit.NewLimit("per-hour", 1, time.Hour))
 	check.OK(t, err)
 	limits.Mode = mode
-	c, k := ratelimit.NewCounters(10), ratelimit.Key{ClientID: "shop", Username: "ada"}
+	c, k := counting.NewCounters(10), ratelimit.Key{ClientID: "shop", Username: "ada"}
 	c.Take(time.Now(), k, limits, 1)
 	return c.Take(time.Now(), k, limits, 1)
 }

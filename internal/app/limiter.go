@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store/observed"
 	"oauth-server/internal/syncer"
 )
@@ -24,7 +25,7 @@ import (
 // limiting is the second stage: the limits on tokens, and the record of decisions.
 type limiting struct {
 	base       *foundation
-	counters   *ratelimit.Counters
+	counters   *counting.Counters
 	syncer     *syncer.Syncer // shares the counts with other instances, and with the next start
 	stats      *syncStats
 	activity   *activity.Recorder
@@ -44,7 +45,7 @@ type limiting struct {
 // does not start the syncer, see share.
 func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, err error) {
 	l = &limiting{
-		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
+		base: f, counters: counting.NewCounters(f.cfg.RateLimit.MaxKeys),
 		activity: activity.New(activity.DefaultMaxClients, time.Now()),
 		denials:  &denials{hash: f.userHash},
 	}

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -37,7 +38,7 @@ func (s *slowStore) EraseCounters(context.Context, string, *string) error {
 // reset have arrived when it erases.
 func TestResetsEraseWhatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, counters := &slowStore{may: make(chan struct{})}, ratelimit.NewCounters(10)
+		store, counters := &slowStore{may: make(chan struct{})}, counting.NewCounters(10)
 		cfg := syncer.DefaultConfig()
 		cfg.Clock, cfg.Log = clock.New(nil), slog.New(slog.DiscardHandler)
 		s := syncer.New(counters, store, nil, cfg)

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"sync"
 
-	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/ratelimit"
 )
 
 // Directory is an immutable snapshot of all clients. A new snapshot shares everything unchanged
 // with the previous one, so only the change costs time.
 type Directory struct {
 	revision   int64
-	clients    cowmap.Map[*entry]
+	clients    ratelimit.Map[*entry]
 	unreadable map[string]error    // cloned when it changes, which is rare
 	operators  map[string]struct{} // IDs of clients that can change something over the admin API; cloned when it changes, which is rare
 	grants     map[Grant]int       // number of clients that may use each grant
@@ -109,7 +109,7 @@ func (d *Directory) Len() int { return d.clients.Len() }
 type directoryEdit struct {
 	from, next    *Directory
 	known         *shapes
-	clients       *cowmap.Edit[*entry]
+	clients       *ratelimit.MapEdit[*entry]
 	ownsMap       bool // unreadable is already cloned
 	ownsOperators bool
 }

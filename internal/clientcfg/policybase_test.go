@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -88,7 +89,7 @@ func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 // TestRebaseForgetsNoCount: a key keeps its count under every limit that the file can set for it.
 func TestRebaseForgetsNoCount(t *testing.T) {
 	s := newPolicySource(t, newPolicyStore(t))
-	counters, now := ratelimit.NewCounters(0), time.Unix(1e9, 0)
+	counters, now := counting.NewCounters(0), time.Unix(1e9, 0)
 	passed := func(n int) (passed int) {
 		for range n {
 			p := s.Snapshot()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -21,11 +20,11 @@ type draft struct {
 	next        PolicySnapshot
 	version     int64
 	settings    SettingsOverride
-	clients     *cowmap.Edit[ClientPolicy]
-	candidates  *cowmap.Edit[Candidate]
-	tiers       *cowmap.Edit[Tier]
-	overrides   *cowmap.Edit[Override]
-	temporary   *cowmap.Edit[Temporary]
+	clients     *ratelimit.MapEdit[ClientPolicy]
+	candidates  *ratelimit.MapEdit[Candidate]
+	tiers       *ratelimit.MapEdit[Tier]
+	overrides   *ratelimit.MapEdit[Override]
+	temporary   *ratelimit.MapEdit[Temporary]
 	uses        map[string]int // policies that name a tier
 	live, trial *ratelimit.CompiledEdit
 	common      bool              // recompile everything that applies to all clients
@@ -275,7 +274,7 @@ func without(path string, has bool, fields string) (errs fielderr.Errors) {
 }
 
 // give sets a key to v, or removes it if v is nil.
-func give[V any](e *cowmap.Edit[V], key string, v *V) {
+func give[V any](e *ratelimit.MapEdit[V], key string, v *V) {
 	if v == nil {
 		e.Delete(key)
 		return

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -34,11 +33,11 @@ type PolicySet struct {
 	// Version is the version of the last entry, or 0 if there never was one.
 	Version    int64
 	Settings   SettingsOverride
-	Clients    cowmap.Map[ClientPolicy]
-	Candidates cowmap.Map[Candidate]
-	Tiers      cowmap.Map[Tier]
-	Overrides  cowmap.Map[Override]  // by OverrideKey
-	Temporary  cowmap.Map[Temporary] // values that the maps above have for now, by target
+	Clients    ratelimit.Map[ClientPolicy]
+	Candidates ratelimit.Map[Candidate]
+	Tiers      ratelimit.Map[Tier]
+	Overrides  ratelimit.Map[Override]  // by OverrideKey
+	Temporary  ratelimit.Map[Temporary] // values that the maps above have for now, by target
 
 	uses map[string]int // see TierUses
 }
@@ -141,7 +140,7 @@ func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySe
 	return s
 }
 
-func with[V any](m cowmap.Map[V], key string, v *V) cowmap.Map[V] {
+func with[V any](m ratelimit.Map[V], key string, v *V) ratelimit.Map[V] {
 	e := m.Edit()
 	give(e, key, v)
 	return e.Map()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
 )
 
 // PolicySnapshot is an immutable, validated snapshot of the configuration file and the operators'
@@ -88,7 +87,7 @@ func (p *PolicySnapshot) value(target string) (value json.RawMessage, version in
 	return jsonNull, 0, nil
 }
 
-func valueIn[V any](m cowmap.Map[V], name string, changed func(*V) int64) (json.RawMessage, int64, error) {
+func valueIn[V any](m ratelimit.Map[V], name string, changed func(*V) int64) (json.RawMessage, int64, error) {
 	v, ok := m.Get(name)
 	if !ok {
 		return jsonNull, 0, nil

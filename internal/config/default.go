@@ -5,6 +5,7 @@ import (
 
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // DefaultStorePath is the path of the embedded store if no store is configured.
@@ -55,7 +56,7 @@ func Default() *Config {
 		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
 		Sync:       Sync{Interval: Duration(time.Second)},
 		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: "temporarily_unavailable"},
+		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: counting.DefaultMaxKeys, ErrorCode: "temporarily_unavailable"},
 		Overload:   defaultOverload(),
 		Gateway:    defaultGateway(),
 	}

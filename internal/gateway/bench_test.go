@@ -19,6 +19,7 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 const fixedForm = "client_id=shop&client_secret=s&grant_type=client_credentials"
@@ -32,7 +33,7 @@ func BenchmarkForward(b *testing.B) {
 	g, err := gateway.New(gateway.Options{
 		Upstream: &url.URL{Scheme: "http", Host: fixedUpstream(b)}, TokenPaths: []string{tokenPath},
 		Limiter: limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: time.Now,
+			Counters: counting.NewCounters(0), Clock: time.Now,
 			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },

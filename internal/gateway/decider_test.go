@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // newDecider admits one request an hour for each user and each client, three for a client in total,
@@ -29,7 +30,7 @@ func newDecider(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	o := gateway.Options{
 		Limiter: limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
+			Counters: counting.NewCounters(0), Clock: func() time.Time { return noon },
 			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(r *http.Request) (netip.Addr, bool) {

@@ -20,6 +20,7 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // world is a gateway in front of an upstream that answers as the test says.
@@ -69,7 +70,7 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 	o := gateway.Options{
 		Upstream: target, TokenPaths: []string{"/realms/*/protocol/openid-connect/token"},
 		Limiter: limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
+			Counters: counting.NewCounters(0), Clock: func() time.Time { return noon },
 			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 const oneToken = "grant_type=client_credentials"
@@ -149,7 +150,7 @@ func TestGoneWhileItWaits(t *testing.T) {
 	var limits *limiter.Limiter
 	w := newWorld(t, 1, func(o *gateway.Options) {
 		limits = limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon.Add(50 * time.Millisecond) }, // within a frame
+			Counters: counting.NewCounters(0), Clock: func() time.Time { return noon.Add(50 * time.Millisecond) }, // within a frame
 			Policies: func() limiter.Policies { return policies },
 		})
 		o.Limiter = limits

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // limitedWorld admits 3 tokens a minute per user and 2 per client, and records every decision.
@@ -36,7 +37,7 @@ func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 	var seen []limiter.Decided
 	var mu sync.Mutex
 	return newWorld(t, func(o *grants.Options) {
-		o.Counters = ratelimit.NewCounters(1000)
+		o.Counters = counting.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 		o.Observe = func(_ context.Context, d limiter.Decided) {
 			mu.Lock()
@@ -321,7 +322,7 @@ func TestLimiterOptionsGoTogether(t *testing.T) {
 	w := newWorld(t)
 	good := w.opts
 	counters := good
-	counters.Counters = ratelimit.NewCounters(1)
+	counters.Counters = counting.NewCounters(1)
 	_, err := grants.New(counters)
 	check.ErrorSays(t, err, "together")
 	bad := good
@@ -360,7 +361,7 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 func TestGateNamesOnlyTheCounted(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	policies, counters := testworld.Policies(t, settings, clientcfg.PolicySet{}), ratelimit.NewCounters(1000)
+	policies, counters := testworld.Policies(t, settings, clientcfg.PolicySet{}), counting.NewCounters(1000)
 	var seen []limiter.Decided
 	w := newWorld(t, func(o *grants.Options) {
 		o.Counters = counters

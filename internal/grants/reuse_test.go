@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -319,7 +320,7 @@ func BenchmarkReuse(b *testing.B) {
 	settings.Default.Client[0].Requests = 1
 	policies := testworld.Policies(b, settings, clientcfg.PolicySet{})
 	w := newWorld(b, func(o *grants.Options) {
-		o.Counters = ratelimit.NewCounters(0)
+		o.Counters = counting.NewCounters(0)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 	})
 	req := grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}

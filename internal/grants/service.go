@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -68,7 +69,7 @@ type Options struct {
 	// Counters and Policies make up the limiter. Without both, nothing is limited. Clock is the
 	// time of all counts and defaults to Now; see package clock.
 	Clock    func() time.Time
-	Counters *ratelimit.Counters
+	Counters *counting.Counters
 	Policies func() *clientcfg.PolicySnapshot // returns the current policies, without I/O
 	Bans     limiter.Bans                     // nil means no bans, whatever the policies say
 	// Observe is called with every decision of the limiter and the context of the request, before

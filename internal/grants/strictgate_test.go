@@ -13,13 +13,14 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // strictWorld has a strict limit of 2 per hour for clients. Permits arrive when exchange is called.
 func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]limiter.Decided, exchange func()) {
 	t.Helper()
-	counters := ratelimit.NewCounters(100)
-	syncer := counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+	counters := counting.NewCounters(100)
+	syncer := counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
 	policies := testworld.Policies(t, settings, set)
 	seen = new([]limiter.Decided)
 	w = newWorld(t, func(o *grants.Options) {
@@ -34,7 +35,7 @@ func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 		for _, plan := range syncer.Due(w.clock.Now(), nil) {
 			seq++
 			if task, ok := syncer.Begin(w.clock.Now(), plan.Ticket, seq); ok {
-				syncer.Finish(w.clock.Now(), &task, ratelimit.Result{Status: ratelimit.Applied, Read: true, NewEtag: seq})
+				syncer.Finish(w.clock.Now(), &task, counting.Result{Status: counting.Applied, Read: true, NewEtag: seq})
 			}
 		}
 		synctest.Wait()

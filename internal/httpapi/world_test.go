@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -38,7 +39,7 @@ func limitedTo(tb testing.TB, requests int64) worldEdit {
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
 	policies := testworld.Policies(tb, settings, clientcfg.PolicySet{})
 	return func(o *grants.Options, _ *httpapi.Options) {
-		o.Counters = ratelimit.NewCounters(1000)
+		o.Counters = counting.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 	}
 }

@@ -12,8 +12,8 @@
 //
 // # Queues
 //
-// [Queues.Take] is [ratelimit.Counters.Await] for a policy with a max_wait. A request over the limit
-// joins the queue of its key if the queue has a free place and [ratelimit.Forecast] predicts that
+// [Queues.Take] is [counting.Counters.Await] for a policy with a max_wait. A request over the limit
+// joins the queue of its key if the queue has a free place and [counting.Forecast] predicts that
 // the request will pass within max_wait. Otherwise it is denied at once, and Retry-After is the
 // predicted time. Queues are first come, first served: a new request is never decided before the
 // requests that already wait.

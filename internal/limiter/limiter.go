@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // Decided is a decision, as passed to [Options].Observe.
@@ -52,7 +53,7 @@ type Reuse interface {
 
 // Options configure a [Limiter]. Counters, Policies and Clock are required.
 type Options struct {
-	Counters *ratelimit.Counters
+	Counters *counting.Counters
 	Policies func() Policies  // the present ones, without I/O
 	Clock    func() time.Time // clock of all counts; see oauth-server/internal/syncer/clock
 	Bans     Bans             // nil: bans of policies have no effect

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // limiterOf admits one request a minute of each user. It records the user and the outcome of each
@@ -32,7 +33,7 @@ func limiterBy(t *testing.T, settings ratelimit.Settings) (*limiter.Limiter, *[]
 func limiterUnder(policies *clientcfg.PolicySnapshot) (*limiter.Limiter, *[]string) {
 	seen := &[]string{}
 	return limiter.New(limiter.Options{
-		Counters: ratelimit.NewCounters(0),
+		Counters: counting.NewCounters(0),
 		Policies: func() limiter.Policies { return policies },
 		Clock:    func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
 		Observe: func(_ context.Context, d limiter.Decided) {

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // denials returns a function that sends a request over its limit that would have to wait too long.
@@ -17,7 +18,7 @@ func denials(tb testing.TB, wait time.Duration) (ask func()) {
 	s.Default.MaxWait = &longest
 	p, err := ratelimit.Compile(s)
 	check.OK(tb, err)
-	l := limiter.NewQueues(ratelimit.NewCounters(0), func() time.Time { return now })
+	l := limiter.NewQueues(counting.NewCounters(0), func() time.Time { return now })
 	policy := func() *ratelimit.Effective { return p.For("shop") }
 	for range s.Default.Client[0].Requests {
 		l.Take(tb.Context(), shop, policy)

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // oneTimer is a time that goes on to the only timer there is.
@@ -49,7 +50,7 @@ func TestEnter(t *testing.T) {
 	check.OK(t, err)
 	began := time.Date(2026, 3, 1, 12, 0, 0, 30e6, time.UTC)
 	clock := &oneTimer{now: began}
-	lines := limiter.NewQueuesOn(ratelimit.NewCounters(0), func() time.Time { return clock.now }, clock.after)
+	lines := limiter.NewQueuesOn(counting.NewCounters(0), func() time.Time { return clock.now }, clock.after)
 	var got []string
 	for i := range 4 {
 		decided := 0

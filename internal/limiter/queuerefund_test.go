@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // TestRefundWhileTheFirstIsDecided: a refund can come after the first request of a queue was found
@@ -19,7 +20,7 @@ func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 		p, err := ratelimit.Compile(s)
 		check.OK(t, err)
 		policy := func() *ratelimit.Effective { return p.For("shop") }
-		k, l := ratelimit.Key{ClientID: "shop"}, NewQueues(ratelimit.NewCounters(0), time.Now)
+		k, l := ratelimit.Key{ClientID: "shop"}, NewQueues(counting.NewCounters(0), time.Now)
 		<-time.After(5 * time.Second)
 		admitted := l.Take(t.Context(), k, policy)
 		second := make(chan Admission, 1)

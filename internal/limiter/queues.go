@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // lookAgain is the longest time for which a queue does not check for changes.
@@ -18,7 +19,7 @@ const lookAgain = time.Second
 
 // Queues are the queues of waiting requests, by key. They are safe for concurrent use.
 type Queues struct {
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	clock    func() time.Time
 	after    func(d time.Duration, f func()) Timer
 
@@ -29,12 +30,12 @@ type Queues struct {
 }
 
 // NewQueues returns empty queues for keys of the counters. clock must be the clock of the counters.
-func NewQueues(counters *ratelimit.Counters, clock func() time.Time) *Queues {
+func NewQueues(counters *counting.Counters, clock func() time.Time) *Queues {
 	return NewQueuesOn(counters, clock, func(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) })
 }
 
 // NewQueuesOn is [NewQueues] with other timers, for example simulated ones. after replaces [time.AfterFunc].
-func NewQueuesOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Queues {
+func NewQueuesOn(counters *counting.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Queues {
 	return &Queues{counters: counters, clock: clock, after: after, queues: map[ratelimit.Key][]*queue{}}
 }
 
@@ -76,9 +77,9 @@ func (l *Queues) behind(k ratelimit.Key, e *ratelimit.Effective) *queue {
 type queue struct {
 	id
 	list     []*place
-	denied   ratelimit.Decision  // latest denial of its first request
-	mode     ratelimit.Mode      // mode of that denial
-	forecast *ratelimit.Forecast // for the next new request, behind the list; nil: to be created
+	denied   ratelimit.Decision // latest denial of its first request
+	mode     ratelimit.Mode     // mode of that denial
+	forecast *counting.Forecast // for the next new request, behind the list; nil: to be created
 	timer    Timer
 	fresh    bool // the counts of other processes were requested since the latest denial
 	serving  bool // a goroutine is deciding its first requests
@@ -118,7 +119,7 @@ func (t Admission) Own() Admission {
 	return t
 }
 
-// Take decides on one request of the key like [ratelimit.Counters.Await]. If the request is over
+// Take decides on one request of the key like [counting.Counters.Await]. If the request is over
 // the limit and its policy allows waiting, it waits in a queue until it passes. The outcome is then
 // Delayed. In dry-run the outcome is WouldDelay and it does not wait. policy returns the limits for
 // the request at the time of the call. Apart from the source address they must be the same for all
@@ -319,7 +320,7 @@ func (l *Queues) drop(q *queue, i int) {
 	}
 }
 
-// Denies is [ratelimit.Counters.Denies] for requests that may wait. It reports whether Take would
+// Denies is [counting.Counters.Denies] for requests that may wait. It reports whether Take would
 // deny a request at once.
 func (l *Queues) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	now := l.clock()

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // synctest, so time.Now is its clock.
 type world struct {
 	t        *testing.T
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	lines    *limiter.Queues
 	policy   atomic.Pointer[ratelimit.Effective]
 	ahead    atomic.Int64 // how far the clock is ahead of timers
@@ -38,7 +39,7 @@ type world struct {
 func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, counters: ratelimit.NewCounters(0), settings: ratelimit.DefaultSettings()}
+		w := &world{t: t, counters: counting.NewCounters(0), settings: ratelimit.DefaultSettings()}
 		l := ratelimit.NewLimit("per-second", requests, time.Second)
 		l.Frames = 10
 		w.change(func(s *ratelimit.Settings) {
@@ -190,7 +191,7 @@ func TestQueueGivesBack(t *testing.T) {
 // arrival, each at the first millisecond with room.
 func TestNobodyOvertakes(t *testing.T) {
 	inWorld(t, 20, time.Second, 10, func(w *world) {
-		exact := ratelimit.NewCounters(0)
+		exact := counting.NewCounters(0)
 		var want, got []time.Duration
 		began := time.Now()
 		var all []*asked

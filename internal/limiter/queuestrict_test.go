@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // TestStoreThatBringsNoPermits: waiting requests are denied when their max_wait is over and not
@@ -23,7 +24,7 @@ func TestStoreThatBringsNoPermits(t *testing.T) {
 				pass(30 * time.Millisecond)
 				all := w.askAll(6)
 				// Attached only now, so that the first two were admitted by this process alone.
-				y := w.counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+				y := w.counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
 				_ = w.lines.Waiting() // takes the lock, so the timers of the queues see the syncer from here on
 				for range 30 {
 					y.SetUncertainty(time.Now(), 3*time.Millisecond)

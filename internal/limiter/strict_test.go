@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -22,7 +23,7 @@ func TestSettleOnAStrictLimit(t *testing.T) {
 		settings := limited(2, 100, 100)
 		settings.Default.User[0].MakeStrict()
 		policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-		counters, cfg := ratelimit.NewCounters(0), syncer.DefaultConfig()
+		counters, cfg := counting.NewCounters(0), syncer.DefaultConfig()
 		cfg.Clock = clock.New(nil)
 		s := syncer.New(counters, &memstore.Store{}, nil, cfg)
 		s.Start(t.Context())

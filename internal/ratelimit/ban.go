@@ -170,7 +170,7 @@ func compileBan(b *Ban) *BanRule {
 	for l.Frames = banFrames; b.Within.Milliseconds()%int64(l.Frames) != 0; {
 		l.Frames--
 	}
-	ls := newLimits([]Limit{l})
+	ls := NewLimits([]Limit{l})
 	return &BanRule{Ban: *b, Counts: &Effective{User: ls, Client: ls, Mode: Enforce, OverLimit: OverLimitDeny}}
 }
 
@@ -207,5 +207,5 @@ func (d *Decision) ThroughLimit() bool {
 	if d.Outage || d.Outcome != Denied && d.Outcome != WouldDeny || d.limits == nil {
 		return false
 	}
-	return d.exceeded&(1<<len(d.limits.rules)-1) != 0
+	return d.exceeded&(1<<len(d.limits.Rules)-1) != 0
 }

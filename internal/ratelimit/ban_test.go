@@ -47,9 +47,9 @@ func TestBanLengthIsBounded(t *testing.T) {
 
 // TestThroughLimit: true only for denials by counted requests.
 func TestThroughLimit(t *testing.T) {
-	two := newLimits([]Limit{DefaultLimit(), NewLimit("second", 1, time.Second)})
+	two := NewLimits([]Limit{DefaultLimit(), NewLimit("second", 1, time.Second)})
 	over := func(o Outcome) Decision {
-		return Decision{Outcome: o, limits: two, total: newLimits([]Limit{NewLimit("all", 1, time.Second)}), exceeded: 1 << 1}
+		return Decision{Outcome: o, limits: two, total: NewLimits([]Limit{NewLimit("all", 1, time.Second)}), exceeded: 1 << 1}
 	}
 	outage, ofTotal, both := over(Denied), over(Denied), over(Denied)
 	outage.Outage = true

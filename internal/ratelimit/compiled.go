@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -16,7 +15,7 @@ import (
 // [Compiled.Edit] to make a changed copy. Its cost depends on the changes, not on the number of
 // clients.
 type Compiled struct {
-	byClient cowmap.Map[*own]
+	byClient Map[*own]
 	policies int // number of clients in byClient with a policy
 	all      *common
 }
@@ -28,7 +27,7 @@ type common struct {
 	ban             *BanRule
 	inside, outside *Effective // for clients without an own, inside and outside the canary share
 	canary          uint64     // how many of the canaryBuckets are inside the share
-	tiers           cowmap.Map[*tier]
+	tiers           Map[*tier]
 }
 
 // own is the part that belongs to one client. It is compiled separately, so a change of the common
@@ -41,12 +40,12 @@ type own struct {
 // given is the configuration of one client: a policy, overrides, or both.
 type given struct {
 	Policy
-	lists                          // of the policy; nil: the lists of the tier, or else those for all clients
-	policy    bool                 // the client has a policy
-	tier      string               // the tier that the policy names; empty: none
-	ban       *BanRule             // of the policy; nil: the ban of the tier, or else the one for all clients
-	overrides *cowmap.Map[*Limits] // by username; nil: none
-	shared    bool                 // shared by all clients that have only this tier
+	lists                   // of the policy; nil: the lists of the tier, or else those for all clients
+	policy    bool          // the client has a policy
+	tier      string        // the tier that the policy names; empty: none
+	ban       *BanRule      // of the policy; nil: the ban of the tier, or else the one for all clients
+	overrides *Map[*Limits] // by username; nil: none
+	shared    bool          // shared by all clients that have only this tier
 }
 
 // lists are the compiled lists of a policy. A list that the policy does not have is nil.
@@ -74,9 +73,9 @@ type Effective struct {
 	HideHeaders bool
 	Tier        string // name of the client's tier, or empty
 
-	overrides *cowmap.Map[*Limits] // by username, as in bounded keys; nil: no overrides
-	grant     Grants               // of the request, see ForRequest; 0: any
-	source    string               // source key of the request; empty: its source is not counted
+	overrides *Map[*Limits] // by username, as in bounded keys; nil: no overrides
+	grant     Grants        // of the request, see ForRequest; 0: any
+	SourceKey string        // source key of the request; empty: its source is not counted
 }
 
 // Compile validates the settings and prepares them for decisions. It returns the error of
@@ -101,11 +100,11 @@ func (p *Compiled) Edit() *CompiledEdit {
 
 // CompiledEdit builds a [Compiled]. Only one goroutine may use it.
 type CompiledEdit struct {
-	byClient  *cowmap.Edit[*own]
+	byClient  *MapEdit[*own]
 	policies  int
 	all       *common
-	tiers     *cowmap.Edit[*tier]              // nil: unchanged, as in all
-	overrides map[string]*cowmap.Edit[*Limits] // changed overrides, by client; the others are in byClient
+	tiers     *MapEdit[*tier]              // nil: unchanged, as in all
+	overrides map[string]*MapEdit[*Limits] // changed overrides, by client; the others are in byClient
 }
 
 // SetCommon replaces everything except Clients. It returns the error of [Settings.Validate]; on
@@ -151,16 +150,16 @@ func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error 
 // compiled returns the lists of the policy.
 func (p *Policy) compiled() (ls lists) {
 	if len(p.User) > 0 {
-		ls.user = newLimits(p.User)
+		ls.user = NewLimits(p.User)
 	}
 	if len(p.Client) > 0 {
-		ls.client = newLimits(p.Client)
+		ls.client = NewLimits(p.Client)
 	}
 	if len(p.Total) > 0 {
-		ls.total = newLimits(p.Total)
+		ls.total = NewLimits(p.Total)
 	}
 	if len(p.Source) > 0 {
-		ls.source = newLimits(p.Source)
+		ls.source = NewLimits(p.Source)
 	}
 	return ls
 }
@@ -376,11 +375,11 @@ func (e *Effective) ForRequest(grant Grants, source string) *Effective {
 	} else {
 		source = ""
 	}
-	if grant == e.grant && source == e.source {
+	if grant == e.grant && source == e.SourceKey {
 		return e
 	}
 	asked := *e
-	asked.grant, asked.source = grant, source
+	asked.grant, asked.SourceKey = grant, source
 	return &asked
 }
 
@@ -412,6 +411,6 @@ func (e *Effective) Only(own, total, source bool) *Effective {
 // itself). It keeps the overrides.
 func (e *Effective) Own() *Effective {
 	own := *e
-	own.Total, own.Source, own.source = nil, nil, ""
+	own.Total, own.Source, own.SourceKey = nil, nil, ""
 	return &own
 }

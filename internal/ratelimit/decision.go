@@ -63,33 +63,33 @@ type Decision struct {
 	limits   *Limits // of the user or the client
 	source   *Limits // of the client from the source address; nil: no limits
 	total    *Limits // of the client over all its users; nil: no limits
-	status   [maxDecided]status
+	status   [MaxDecided]Status
 }
 
-// maxDecided is the largest number of limits that can apply to one request.
-const maxDecided = MaxLimits + 2*MaxShared
+// MaxDecided is the largest number of limits that can apply to one request.
+const MaxDecided = MaxLimits + 2*MaxShared
 
 // rule returns limit i. The limits of the user or the client come first, then the limits of the
 // source, then the limits of the total.
-func (d *Decision) rule(i int) *rule {
+func (d *Decision) rule(i int) *Rule {
 	for _, ls := range [...]*Limits{d.limits, d.source} {
 		n := ls.len()
 		if i < n {
-			return &ls.rules[i]
+			return &ls.Rules[i]
 		}
 		i -= n
 	}
-	return &d.total.rules[i]
+	return &d.total.Rules[i]
 }
 
-// count returns how many limits there are, including limits that do not count the request.
-func (d *Decision) count() int { return d.limits.len() + d.source.len() + d.total.len() }
+// Count returns how many limits there are, including limits that do not count the request.
+func (d *Decision) Count() int { return d.limits.len() + d.source.len() + d.total.len() }
 
 func (ls *Limits) len() int {
 	if ls == nil {
 		return 0
 	}
-	return len(ls.rules)
+	return len(ls.Rules)
 }
 
 // applies reports whether limit i counts the request.
@@ -98,10 +98,13 @@ func (d *Decision) applies(i int) bool { return d.skip>>i&1 == 0 }
 // firstApplied is the index of the first limit that counts the request.
 func (d *Decision) firstApplied() int { return bits.TrailingZeros16(^d.skip) }
 
-// status is the state of one limit after the decision.
-type status struct {
-	remaining uint32 // requests
-	reset     uint32 // seconds
+// Status returns the state of limit i after the decision.
+func (d *Decision) Status(i int) *Status { return &d.status[i] }
+
+// Status is the state of one limit after the decision.
+type Status struct {
+	Remaining uint32 // requests
+	Reset     uint32 // seconds
 }
 
 // LimitStatus is the state of one limit after the decision.
@@ -121,14 +124,14 @@ func (d *Decision) Counted() bool { return d.limits != nil }
 // and of the total last. It yields none for [Passed] and [Trusted].
 func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	return func(yield func(int, LimitStatus) bool) {
-		for i := range d.count() {
+		for i := range d.Count() {
 			if !d.applies(i) {
 				continue
 			}
 			st := LimitStatus{
 				Limit:     d.rule(i).Limit,
-				Remaining: int64(d.status[i].remaining),
-				Reset:     time.Duration(d.status[i].reset) * time.Second,
+				Remaining: int64(d.status[i].Remaining),
+				Reset:     time.Duration(d.status[i].Reset) * time.Second,
 			}
 			if !yield(i, st) {
 				return
@@ -193,7 +196,7 @@ func (d Decision) WithShared(of *Decision) Decision {
 		return d
 	}
 	d.Binding = d.firstApplied()
-	for i := range d.count() {
+	for i := range d.Count() {
 		if d.applies(i) && d.tighter(i) {
 			d.Binding = i
 		}
@@ -213,7 +216,7 @@ func (d *Decision) Usage() float64 {
 // tighter reports whether limit i has a smaller share left than the binding limit.
 func (d *Decision) tighter(i int) bool {
 	b := d.Binding
-	return int64(d.status[i].remaining)*d.rule(b).Requests < int64(d.status[b].remaining)*d.rule(i).Requests
+	return int64(d.status[i].Remaining)*d.rule(b).Requests < int64(d.status[b].Remaining)*d.rule(i).Requests
 }
 
 // Headers returns the values of the RateLimit-Policy and RateLimit fields
@@ -252,7 +255,7 @@ func (d *Decision) Violated() (names []string) {
 	if d.hide || !d.Rejected() {
 		return nil
 	}
-	for i := range d.count() {
+	for i := range d.Count() {
 		if d.exceeded>>i&1 != 0 {
 			names = append(names, d.rule(i).Name)
 		}
@@ -264,7 +267,7 @@ func (d *Decision) Violated() (names []string) {
 // seconds. It is rounded up, so a client that waits this long passes. It is at most 2 x
 // [MaxWindow].
 func (d *Decision) RetryAfterSeconds() int64 {
-	return ceilSeconds(min(d.RetryAfter, 2*MaxWindow).Milliseconds())
+	return CeilSeconds(min(d.RetryAfter, 2*MaxWindow).Milliseconds())
 }
 
 // FieldNames are the names of the header fields of draft-ietf-httpapi-ratelimit-headers and of
@@ -326,7 +329,7 @@ func (w *fieldWriter) policy(limits []Limit) string {
 		b = append(b, w.quota...)
 		b = strconv.AppendInt(b, limits[i].Requests, 10)
 		b = append(b, w.window...)
-		b = strconv.AppendInt(b, ceilSeconds(limits[i].Window.Milliseconds()), 10)
+		b = strconv.AppendInt(b, CeilSeconds(limits[i].Window.Milliseconds()), 10)
 	}
 	return string(b)
 }
@@ -335,15 +338,15 @@ func (w *fieldWriter) policy(limits []Limit) string {
 func (w *fieldWriter) limit(d *Decision) string {
 	b := make([]byte, 0, 64)
 	first := d.firstApplied()
-	for i := first; i < d.count(); i++ {
+	for i := first; i < d.Count(); i++ {
 		if !d.applies(i) {
 			continue
 		}
 		b = appendName(b, i-first, d.rule(i).Name)
 		b = append(b, w.available...)
-		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
+		b = strconv.AppendUint(b, uint64(d.status[i].Remaining), 10)
 		b = append(b, w.until...)
-		b = strconv.AppendUint(b, uint64(d.status[i].reset), 10)
+		b = strconv.AppendUint(b, uint64(d.status[i].Reset), 10)
 	}
 	return string(b)
 }

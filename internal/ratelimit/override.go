@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"iter"
 
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -17,21 +16,21 @@ func (e *CompiledEdit) SetOverride(clientID, username string, limits []Limit) er
 	}
 	edit, ok := e.overrides[clientID]
 	if !ok {
-		var had cowmap.Map[*Limits]
+		var had Map[*Limits]
 		if o, has := e.byClient.Get(clientID); has && o.overrides != nil {
 			had = *o.overrides
 		}
 		if e.overrides == nil {
-			e.overrides = map[string]*cowmap.Edit[*Limits]{}
+			e.overrides = map[string]*MapEdit[*Limits]{}
 		}
 		edit = had.Edit()
 		e.overrides[clientID] = edit
 	}
-	name := Key{ClientID: clientID, Username: username}.bounded().Username
+	name := Key{ClientID: clientID, Username: username}.Bounded().Username
 	if len(limits) == 0 {
 		edit.Delete(name)
 	} else {
-		edit.Set(name, newLimits(limits))
+		edit.Set(name, NewLimits(limits))
 	}
 	return nil
 }
@@ -57,40 +56,43 @@ func (e *CompiledEdit) giveOverrides() {
 // user. For the key of a total or of a source they are the list Total or Source, which may be nil.
 func (e *Effective) For(k Key) *Limits {
 	switch {
-	case k.isTotal():
+	case k.IsTotal():
 		return e.Total
-	case k.isSource():
+	case k.IsSource():
 		return e.Source
 	}
-	ls, _ := e.of(k.bounded())
+	ls, _ := e.Of(k.Bounded())
 	return ls
 }
 
+// HasOverrides reports whether any user of the client has an override.
+func (e *Effective) HasOverrides() bool { return e.overrides != nil }
+
 // HasOverride reports whether the key belongs to a user with an override.
 func (e *Effective) HasOverride(k Key) bool {
-	_, overridden := e.of(k.bounded())
+	_, overridden := e.Of(k.Bounded())
 	return overridden
 }
 
-// of is For with a bounded key. It also reports whether the limits are an override.
-func (e *Effective) of(k Key) (ls *Limits, overridden bool) {
+// Of is For with a bounded key. It also reports whether the limits are an override.
+func (e *Effective) Of(k Key) (ls *Limits, overridden bool) {
 	if e.overrides == nil {
-		return e.list(k), false
+		return e.List(k), false
 	}
-	return e.override(k)
+	return e.Overriding(k)
 }
 
-// list is of without overrides. [Counters.Take] calls it directly because list is inlined and of is
+// List is of without overrides. [Counters.Take] calls it directly because list is inlined and of is
 // not.
-func (e *Effective) list(k Key) *Limits {
+func (e *Effective) List(k Key) *Limits {
 	if k.Username == "" {
 		return e.Client
 	}
 	return e.User
 }
 
-// override is of with overrides.
-func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
+// Overriding is of with overrides.
+func (e *Effective) Overriding(k Key) (ls *Limits, overridden bool) {
 	if k.Username != "" {
 		if ls, ok := e.overrides.Get(k.Username); ok {
 			if e.Mode == DryRun {
@@ -99,7 +101,7 @@ func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
 			return ls, true
 		}
 	}
-	return e.list(k), false
+	return e.List(k), false
 }
 
 // Overrides yields the users with an override and their limits, in no particular order. Usernames
@@ -117,4 +119,9 @@ func (e *Effective) Overridden() int {
 		return 0
 	}
 	return e.overrides.Len()
+}
+
+// Plain reports whether takePlain can decide under the list. It is inlined.
+func (e *Effective) Plain(ls *Limits) bool {
+	return ls.plain && (e.Total == nil || e.Total.plain) && e.SourceKey == ""
 }

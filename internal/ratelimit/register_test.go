@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -12,13 +11,13 @@ import (
 // TestListsAreInterned: an unchanged list of limits stays the same when a policy is compiled again,
 // so no counter has to change.
 func TestListsAreInterned(t *testing.T) {
-	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
-	if a != b || limitsOf(a.number).number != a.number {
+	a, b := NewLimits([]Limit{perMinute(17)}), NewLimits([]Limit{perMinute(17)})
+	if a != b || LimitsOf(a.Number).Number != a.Number {
 		t.Errorf("%p and %p are different lists", a, b)
 	}
 	other := perMinute(17)
 	other.OnOutage = Deny
-	if c := newLimits([]Limit{other}); c == a {
+	if c := NewLimits([]Limit{other}); c == a {
 		t.Error("different limits are the same list")
 	}
 }
@@ -34,8 +33,8 @@ func drop() int {
 
 // has reports whether the register has a list.
 func has(number uint32, requests int64) bool {
-	ls := limitsOf(number)
-	return ls != nil && ls.rules[0].Requests == requests
+	ls := LimitsOf(number)
+	return ls != nil && ls.Rules[0].Requests == requests
 }
 
 // TestListsAreDropped: a compiled list is kept exactly as long as a policy or a counter uses it.
@@ -43,11 +42,8 @@ func TestListsAreDropped(t *testing.T) {
 	before := drop()
 	eff, err := Enforced(perMinute(1001), perMinute(1002))
 	check.OK(t, err)
-	user, client := eff.User.number, eff.Client.number
-	c, k := NewCounters(10), Key{ClientID: "shop", Username: "ada"}
-	if d := c.Take(at(epoch), k, eff, 1); d.Outcome != Allowed {
-		t.Fatalf("outcome %v", d.Outcome)
-	}
+	user, client := eff.User.Number, eff.Client.Number
+	eff.User.Hold()
 	if got := drop(); got != before+2 {
 		t.Errorf("%d lists while a policy has two, want %d", got, before+2)
 	}
@@ -57,22 +53,12 @@ func TestListsAreDropped(t *testing.T) {
 	}
 	again, err := Enforced(perMinute(1001), perMinute(1003))
 	check.OK(t, err)
-	if again.User.number != user || again.Client.number != client {
-		t.Errorf("the lists are %d and %d, want %d again, and the free number %d", again.User.number, again.Client.number, user, client)
+	if again.User.Number != user || again.Client.Number != client {
+		t.Errorf("the lists are %d and %d, want %d again, and the free number %d", again.User.Number, again.Client.Number, user, client)
 	}
-	// The key changes to another list, and back, and is removed.
-	other, err := Enforced(perMinute(1004), perMinute(1003))
-	check.OK(t, err)
-	for _, eff := range []*Effective{again, other, again, other} {
-		c.Take(at(epoch), k, eff, 1)
-	}
-	if got := drop(); got != before+2 || limitsOf(user) != nil {
-		t.Errorf("%d lists, want those of the last policy: %d", got, before+2)
-	}
-	s, h := c.lookup(k)
-	s.remove(s.find(h))
-	runtime.KeepAlive(other)
-	if got := drop(); got != before {
+	again.User.Release()
+	runtime.KeepAlive(again)
+	if got := drop(); got != before || LimitsOf(user) != nil {
 		t.Errorf("%d lists after all, want %d", got, before)
 	}
 }
@@ -82,7 +68,7 @@ func TestRegisterIsBounded(t *testing.T) {
 	drop()
 	before := len(*register.all.Load()) // other tests may have used many at once
 	for i := range int64(20_000) {
-		newLimits([]Limit{perMinute(1_000_000 + i)})
+		NewLimits([]Limit{perMinute(1_000_000 + i)})
 		if i%1000 == 0 {
 			runtime.GC()
 		}
@@ -92,26 +78,25 @@ func TestRegisterIsBounded(t *testing.T) {
 	}
 }
 
-// TestRegisterShrinks: after many lists were in use, unused ones are dropped even if no new ones
-// are added. This includes lists that only counters used.
-func TestRegisterShrinks(t *testing.T) {
-	before, c := drop(), NewCounters(4000)
-	var used []*Effective
-	for i := range int64(2000) {
-		eff, err := Enforced(perMinute(2_000_000+i), perMinute(3_000_000))
-		check.OK(t, err)
-		c.Take(at(epoch), Key{ClientID: strconv.FormatInt(i, 10), Username: "ada"}, eff, 1)
-		used = append(used, eff)
-	}
-	if got := drop(); got < before+2000 {
-		t.Fatalf("%d lists, of 2000 that are used", got)
-	}
-	runtime.KeepAlive(used)
-	runtime.GC()
-	if c.Sweep(at(epoch)); len(register.byText) < before+2000 {
-		t.Errorf("%d lists, of 2000 that counters have", len(register.byText))
-	}
-	if c.Sweep(at(epoch).Add(time.Hour)); len(register.byText) > before+leastDropAt {
-		t.Errorf("%d lists after all, of %d before", len(register.byText), before)
+// TestFrameNames: seconds if frames are whole seconds, otherwise milliseconds.
+func TestFrameNames(t *testing.T) {
+	for _, tc := range []struct {
+		window time.Duration
+		frames int
+		want   int64
+	}{
+		{time.Minute, 1, 1_622_211_780},
+		{time.Minute, 4, 1_622_211_780},
+		{time.Second, 1, 1_622_211_783},
+		{time.Second, 10, 1_622_211_783_200},
+		{3 * time.Second, 2, 1_622_211_783_000},
+	} {
+		l := NewLimit("l", 5, tc.window)
+		l.Frames = tc.frames
+		r := NewLimits([]Limit{l}).Rules[0]
+		name := FrameName(r.align(epoch), r.FrameMS)
+		if name != tc.want || FrameStart(name) != r.align(epoch) {
+			t.Errorf("%v in %d frames: %d, which begins at %d", tc.window, tc.frames, name, FrameStart(name))
+		}
 	}
 }

@@ -7,25 +7,25 @@ import (
 	"weak"
 )
 
-// rule is a limit prepared for decisions: times are int64 milliseconds.
-type rule struct {
+// Rule is a limit prepared for decisions: times are int64 milliseconds.
+type Rule struct {
 	Limit
-	doc    string // name of the limit in its document ID; empty for the first limit of a policy
-	window int64
-	frame  int64 // window / frames
-	softAt int64
-	count  int   // frames that a counter keeps, see frames
-	lead   int64 // how far the newest frame is ahead of the present one: 0, or one frame if the limit is strict
-	leases bool  // admits from permits
+	Doc      string // name of the limit in its document ID; empty for the first limit of a policy
+	WindowMS int64
+	FrameMS  int64 // window / frames
+	SoftAt   int64
+	count    int   // frames that a counter keeps, see frames
+	LeadMS   int64 // how far the newest frame is ahead of the present one: 0, or one frame if the limit is strict
+	Leases   bool  // admits from permits
 }
 
 // Limits is a compiled list of limits that apply together. It must not be changed. Equal lists
 // share one *Limits while any policy has it.
 type Limits struct {
-	rules       []rule
-	number      uint32        // in the register
+	Rules       []Rule
+	Number      uint32        // in the register
 	plain       bool          // one sliding limit with one frame per window: see decidePlain
-	strict      bool          // a limit admits from permits
+	Strict      bool          // a limit admits from permits
 	grants      bool          // a limit counts only requests of certain grants
 	predicts    *Limits       // the list for dry-run, see forDryRun; nil: this list
 	policyField string        // value of the RateLimit-Policy field
@@ -34,20 +34,20 @@ type Limits struct {
 
 // compile returns the list without a number, either for dry-run or for enforcement.
 func compile(limits []Limit, dryRun bool) *Limits {
-	ls := &Limits{rules: make([]rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
+	ls := &Limits{Rules: make([]Rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
-		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
-		r.frame = r.window / int64(l.Frames)
+		r := Rule{Limit: l, WindowMS: l.Window.Milliseconds(), SoftAt: l.softAt()}
+		r.FrameMS = r.WindowMS / int64(l.Frames)
 		r.count = l.Frames + 1
 		if l.Strict {
-			r.count, r.lead, r.leases = l.Frames+2, r.frame, !dryRun
-			ls.strict = !dryRun
+			r.count, r.LeadMS, r.Leases = l.Frames+2, r.FrameMS, !dryRun
+			ls.Strict = !dryRun
 		}
 		ls.grants = ls.grants || l.Grants != 0
 		if i > 0 {
-			r.doc = l.Name
+			r.Doc = l.Name
 		}
-		ls.rules[i] = r
+		ls.Rules[i] = r
 	}
 	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding && !limits[0].Strict && limits[0].Grants == 0
 	return ls
@@ -68,32 +68,35 @@ func (ls *Limits) All() []Limit {
 	if ls == nil {
 		return nil
 	}
-	out := make([]Limit, len(ls.rules))
-	for i := range ls.rules {
-		out[i] = ls.rules[i].Limit
+	out := make([]Limit, len(ls.Rules))
+	for i := range ls.Rules {
+		out[i] = ls.Rules[i].Limit
 	}
 	return out
 }
 
-// frames returns how many frames a counter keeps: the current frame, and enough older ones to cover
+// Kept returns how many frames a counter keeps: the current frame, and enough older ones to cover
 // a window. Under a strict limit it also keeps the next frame, so that it can take permits for it.
-func (r *rule) frames() int { return r.count }
+func (r *Rule) Kept() int { return r.count }
 
-// isFar reports whether the frames of a counter do not fit into its hot record.
-func (r *rule) isFar() bool { return r.count > len(hot{}.near) }
+// NearFrames is how many frames fit into the hot record of a counter.
+const NearFrames = 2
 
-// newest returns the start of the newest frame that a counter keeps.
-func (r *rule) newest(ms int64) int64 { return r.align(ms) + r.lead }
+// IsFar reports whether the frames of a counter do not fit into its hot record.
+func (r *Rule) IsFar() bool { return r.count > NearFrames }
 
-// sameFrames reports whether counters under both rules keep the same frames and both use permits or
+// Newest returns the start of the newest frame that a counter keeps.
+func (r *Rule) Newest(ms int64) int64 { return r.align(ms) + r.LeadMS }
+
+// SameFrames reports whether counters under both rules keep the same frames and both use permits or
 // neither does.
-func (r *rule) sameFrames(o *rule) bool {
-	return r.frame == o.frame && r.Frames == o.Frames && r.Strict == o.Strict && r.leases == o.leases
+func (r *Rule) SameFrames(o *Rule) bool {
+	return r.FrameMS == o.FrameMS && r.Frames == o.Frames && r.Strict == o.Strict && r.Leases == o.Leases
 }
 
 // align returns the start of the frame that contains the time. Both are in milliseconds since the
 // epoch.
-func (r *rule) align(ms int64) int64 { return alignTo(ms, r.frame) }
+func (r *Rule) align(ms int64) int64 { return alignTo(ms, r.FrameMS) }
 
 func alignTo(ms, frame int64) int64 {
 	m := ms % frame
@@ -103,17 +106,17 @@ func alignTo(ms, frame int64) int64 {
 	return ms - m
 }
 
-// frameName returns the name of a frame in a document: its start since the epoch, in seconds if
+// FrameName returns the name of a frame in a document: its start since the epoch, in seconds if
 // frames are whole seconds, and in milliseconds otherwise.
-func frameName(start, frame int64) int64 {
+func FrameName(start, frame int64) int64 {
 	if frame%1000 == 0 {
 		return start / 1000
 	}
 	return start
 }
 
-// maxSlots is the largest number of frames that a counter keeps.
-const maxSlots = MaxFrames + 2
+// MaxSlots is the largest number of frames that a counter keeps.
+const MaxSlots = MaxFrames + 2
 
 // firstMillisName is the smallest name in milliseconds: March 1973. In seconds it would be the year
 // 5138.
@@ -128,8 +131,8 @@ func FrameStart(name int64) int64 {
 	return name
 }
 
-// ceilSeconds rounds milliseconds up to seconds.
-func ceilSeconds(ms int64) int64 { return (ms + 999) / 1000 }
+// CeilSeconds rounds milliseconds up to seconds.
+func CeilSeconds(ms int64) int64 { return (ms + 999) / 1000 }
 
 // register holds the lists of limits that policies or counters use, by number. Counters refer to a
 // list by its number, so the garbage collector has no pointers to follow. Unused lists are dropped
@@ -154,12 +157,12 @@ type registered struct {
 // leastDropAt is how many lists are kept before unused ones are dropped.
 const leastDropAt = 64
 
-// newLimits returns the compiled list, from the register if it has an equal one.
-func newLimits(limits []Limit) *Limits {
+// NewLimits returns the compiled list, from the register if it has an equal one.
+func NewLimits(limits []Limit) *Limits {
 	register.mu.Lock()
 	defer register.mu.Unlock()
 	ls := registerLimits(limits, false)
-	if ls.strict && ls.predicts == nil { // new, so no other goroutine has it yet
+	if ls.Strict && ls.predicts == nil { // new, so no other goroutine has it yet
 		ls.predicts = registerLimits(limits, true)
 	}
 	return ls
@@ -198,18 +201,18 @@ func number(ls *Limits) {
 		all = *known
 	}
 	if n := len(register.free); n > 0 {
-		ls.number = register.free[n-1]
+		ls.Number = register.free[n-1]
 		register.free = register.free[:n-1]
-		all[ls.number] = ls
+		all[ls.Number] = ls
 		return
 	}
-	ls.number = uint32(len(all)) //nolint:gosec // four billion lists do not fit into memory
+	ls.Number = uint32(len(all)) //nolint:gosec // four billion lists do not fit into memory
 	all = append(all, ls)
 	register.all.Store(&all)
 }
 
-// sweepLimits drops unused lists, unless there are few lists in total.
-func sweepLimits() {
+// SweepLimits drops unused lists, unless there are few lists in total.
+func SweepLimits() {
 	register.mu.Lock()
 	defer register.mu.Unlock()
 	if len(register.byText) > leastDropAt {
@@ -223,13 +226,84 @@ func dropLimits() {
 	all := *register.all.Load()
 	for text, r := range register.byText {
 		if r.copy.Value() == nil && r.list.chains.Load() == 0 {
-			all[r.list.number] = nil
-			register.free = append(register.free, r.list.number)
+			all[r.list.Number] = nil
+			register.free = append(register.free, r.list.Number)
 			delete(register.byText, text)
 		}
 	}
 	register.dropAt = 2 * len(register.byText)
 }
 
-// limitsOf returns the list with the number.
-func limitsOf(number uint32) *Limits { return (*register.all.Load())[number] }
+// LimitsOf returns the list with the number.
+func LimitsOf(number uint32) *Limits { return (*register.all.Load())[number] }
+
+// Counts reports whether any limit of the list counts requests of the grant.
+func (ls *Limits) Counts(grant Grants) bool {
+	return ls != nil && (!ls.grants || ls.Skip(grant) != ls.Every())
+}
+
+// Every returns a mask with a bit for each limit of the list.
+func (ls *Limits) Every() uint16 { return 1<<len(ls.Rules) - 1 }
+
+// Skip returns a mask of the limits that do not count requests of the grant.
+func (ls *Limits) Skip(grant Grants) (skip uint16) {
+	if !ls.grants {
+		return 0
+	}
+	for i := range ls.Rules {
+		if !ls.Rules[i].Grants.Count(grant) {
+			skip |= 1 << i
+		}
+	}
+	return skip
+}
+
+// SameDocuments reports whether both lists have the same names in the same order. They then have
+// the same documents.
+func (ls *Limits) SameDocuments(other *Limits) bool {
+	if len(ls.Rules) != len(other.Rules) {
+		return false
+	}
+	for i := range ls.Rules {
+		if ls.Rules[i].Name != other.Rules[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// EndOf returns the time at which the requests of a frame are assumed to have arrived when the
+// length of frames changes: the end of the frame, or now if that is earlier. So a change never
+// frees a key early.
+func EndOf(start, length, ms int64) int64 {
+	if start > ms {
+		return start
+	}
+	return min(start+length-1, ms)
+}
+
+// Index returns the index of the frame that contains a time, and whether the counter has that
+// frame. Frame 0 starts at newest. A later time belongs to frame 0.
+func (r *Rule) Index(newest, at int64) (int, bool) {
+	j := max((newest-r.align(at))/r.FrameMS, 0)
+	return int(j), j < int64(r.Kept())
+}
+
+// SameFrames reports whether two times are in the same frame of every limit.
+func (ls *Limits) SameFrames(a, b int64) bool {
+	for i := range ls.Rules {
+		if r := &ls.Rules[i]; r.align(a) != r.align(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// Hold notes that a chain of counters is under the list, which keeps the list in the register.
+func (ls *Limits) Hold() { ls.chains.Add(1) }
+
+// Release undoes Hold.
+func (ls *Limits) Release() { ls.chains.Add(-1) }
+
+// noLimits is the list of a key that does not exist.
+var noLimits = &Limits{}

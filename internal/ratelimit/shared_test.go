@@ -75,3 +75,40 @@ func TestItemsOfTooManyLimitsAreValidated(t *testing.T) {
 	}
 	check.Equal(t, "paths", strings.Join(got, " "), "user user[2].window client client[3].window source source[4].window total[0].window")
 }
+
+// TestGrantOf: only an unknown grant, or one without a user, is counted by every limit.
+func TestGrantOf(t *testing.T) {
+	for name, want := range map[string]struct{ refreshes, exchanges, all bool }{
+		"":                   {true, true, true},
+		"client_credentials": {true, true, true},
+		"refresh_token":      {true, false, true},
+		"authorization_code": {false, false, true},
+		"urn:ietf:params:oauth:grant-type:token-exchange": {false, true, true},
+		"urn:ietf:params:oauth:grant-type:device_code":    {false, false, true},
+		"urn:openid:params:grant-type:ciba":               {false, false, true},
+		"urn:x":                                           {false, false, true},
+		"-":                                               {false, false, true},
+	} {
+		of := GrantOf(name)
+		got := []bool{GrantRefresh.Count(of), GrantExchange.Count(of), Grants(0).Count(of)}
+		check.Equal(t, name, got, []bool{want.refreshes, want.exchanges, want.all})
+	}
+}
+
+// TestTotalIsValidated: every problem is reported with its path.
+func TestTotalIsValidated(t *testing.T) {
+	strict := NewLimit("strict", 100, time.Hour)
+	strict.MakeStrict()
+	p := Policy{
+		User:   []Limit{NewLimit("a", 10, time.Minute), NewLimit("b", 50, time.Hour)},
+		Client: []Limit{NewLimit("a", 10, time.Minute)},
+		Total:  []Limit{NewLimit("b", 5, time.Minute), strict, DefaultLimit(), NewLimit("short", 5, time.Second)},
+	}
+	var got []string
+	for _, e := range fielderr.Of(p.Validate()) {
+		got = append(got, e.Path)
+	}
+	check.Equal(t, "paths", strings.Join(got, " "), "total[1].strict total[2].name total[0].requests total[0].name total[0].requests")
+	p.Total = make([]Limit, MaxShared+1)
+	check.Equal(t, "too many", fielderr.Of(p.Validate())[0].Path, "total")
+}

@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -68,7 +67,7 @@ func (e *CompiledEdit) bare(g *given) *own {
 }
 
 // tiersBefore returns the tiers before any change of this edit.
-func (e *CompiledEdit) tiersBefore() (none cowmap.Map[*tier]) {
+func (e *CompiledEdit) tiersBefore() (none Map[*tier]) {
 	if e.all == nil {
 		return none
 	}

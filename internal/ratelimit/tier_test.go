@@ -7,22 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
-
-// edited returns p with changes.
-func edited(tb testing.TB, p *Compiled, change func(e *CompiledEdit) error) *Compiled {
-	tb.Helper()
-	e := p.Edit()
-	check.OK(tb, change(e))
-	return e.Compiled()
-}
-
-func defaults(tb testing.TB) *Compiled {
-	tb.Helper()
-	return defaultsWith(tb, DefaultSettings())
-}
 
 // TestTierGivesWhatThePolicyLeavesOpen: each value comes from the policy, or else from the tier, or
 // else from the settings.
@@ -54,8 +40,8 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 			})
 			for _, id := range []string{"early", "late"} {
 				e := p.For(id)
-				mustEqual(t, "limit of users of "+id, tc.user, e.User.rules[0].Requests)
-				mustEqual(t, "limit of "+id, tc.client, e.Client.rules[0].Requests)
+				mustEqual(t, "limit of users of "+id, tc.user, e.User.Rules[0].Requests)
+				mustEqual(t, "limit of "+id, tc.client, e.Client.Rules[0].Requests)
 				mustEqual(t, "mode of "+id, tc.mode, e.Mode)
 				mustEqual(t, "hidden headers of "+id, tc.hide, e.HideHeaders)
 				mustEqual(t, "tier of "+id, "gold", e.Tier)
@@ -124,10 +110,10 @@ func TestTierChangesInOnePlace(t *testing.T) {
 	}
 	next := edited(t, old, func(e *CompiledEdit) error { return e.SetTier("gold", &Policy{User: []Limit{perMinute(9)}}) })
 	for _, id := range []string{"bare1", "bare9", "own"} {
-		mustEqual(t, "limit of "+id, 9, next.For(id).User.rules[0].Requests)
-		mustEqual(t, "limit of "+id+" before", 7, old.For(id).User.rules[0].Requests)
+		mustEqual(t, "limit of "+id, 9, next.For(id).User.Rules[0].Requests)
+		mustEqual(t, "limit of "+id+" before", 7, old.For(id).User.Rules[0].Requests)
 	}
-	mustEqual(t, "limit of the client with one of its own", 3, next.For("own").Client.rules[0].Requests)
+	mustEqual(t, "limit of the client with one of its own", 3, next.For("own").Client.Rules[0].Requests)
 	if next.For("bare1") != next.For("bare2") {
 		t.Error("after a change they do not share it any more")
 	}
@@ -137,15 +123,8 @@ func TestTierChangesInOnePlace(t *testing.T) {
 	mustEqual(t, "mode of another", Enforce, last.For("bare2").Mode)
 	mustEqual(t, "clients with a policy", 11, last.Len())
 	gone := edited(t, last, func(e *CompiledEdit) error { return e.SetTier("gold", nil) })
-	mustEqual(t, "limit without the tier", 100, gone.For("bare2").User.rules[0].Requests)
+	mustEqual(t, "limit without the tier", 100, gone.For("bare2").User.Rules[0].Requests)
 	mustEqual(t, "tier without the tier", "", gone.For("bare2").Tier)
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // TestTierInTheCanaryShare: clients that share one own are in the canary share individually.
@@ -163,19 +142,12 @@ func TestTierInTheCanaryShare(t *testing.T) {
 	for i := range 100 {
 		id := fmt.Sprint("client-", i)
 		mustEqual(t, "mode of "+id, whole.For(id).Mode, p.For(id).Mode)
-		mustEqual(t, "limit of "+id, 7, p.For(id).User.rules[0].Requests)
+		mustEqual(t, "limit of "+id, 7, p.For(id).User.Rules[0].Requests)
 	}
 	p = edited(t, p, func(e *CompiledEdit) error { return e.SetTier("gold", &Policy{Mode: Enforce}) })
 	for i := range 100 {
 		mustEqual(t, "mode of the tier", Enforce, p.For(fmt.Sprint("client-", i)).Mode)
 	}
-}
-
-func defaultsWith(tb testing.TB, s Settings) *Compiled {
-	tb.Helper()
-	p, err := Compile(s)
-	check.OK(tb, err)
-	return p
 }
 
 // TestTierCostsWhatItChanges: a change of a tier creates nothing for each of its clients.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -12,7 +13,7 @@ type alone struct {
 	policies     *ratelimit.Compiled
 	user, client *ratelimit.Limits // users and clients with the limit
 	grants       ratelimit.Grants
-	counters     *ratelimit.Counters
+	counters     *counting.Counters
 	swept        sweeps
 	weighted     bool
 }
@@ -25,7 +26,7 @@ func newAlone(p *Policies, l *ratelimit.Limit, maxKeys int) (*alone, error) {
 	}
 	base := compiled.For("") // no client has this name
 	a := &alone{
-		policies: compiled, user: base.User, grants: l.Grants, counters: ratelimit.NewCounters(maxKeys),
+		policies: compiled, user: base.User, grants: l.Grants, counters: counting.NewCounters(maxKeys),
 		weighted: l.Algorithm == ratelimit.Weighted,
 	}
 	if l.Grants == 0 {

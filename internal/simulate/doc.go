@@ -1,7 +1,7 @@
 // Package simulate shows which requests limits would refuse before the limits are enforced. It
 // replays requests from a [traffic.Source] through the server's own decision code.
 //
-// [ratelimit.Counters] decides and counts with the time of each request, package bans bans, and
+// [counting.Counters] decides and counts with the time of each request, package bans bans, and
 // package limiter queues requests over the limit, on a clock that the requests drive. They are called
 // in the same order as in package grants. The simulation has one process, which never loses a
 // count.

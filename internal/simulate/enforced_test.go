@@ -22,6 +22,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
@@ -136,7 +137,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 		s.tokens[name] = answer.RefreshToken
 	}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	opts.Counters, opts.Policies = ratelimit.NewCounters(1000), func() *clientcfg.PolicySnapshot { return policies }
+	opts.Counters, opts.Policies = counting.NewCounters(1000), func() *clientcfg.PolicySnapshot { return policies }
 	opts.Bans, err = bans.New(t.Context(), bans.Options{Store: bans.NewRepository(store), Counters: opts.Counters})
 	check.OK(t, err)
 	opts.Observe, opts.Issued = s.observe, s.issued

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -15,7 +16,7 @@ import (
 type engine struct {
 	ctx      context.Context // of the run
 	policies *ratelimit.Compiled
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	bans     *bans.Bans
 	lines    *limiter.Queues
 	clock    clock
@@ -44,7 +45,7 @@ type waiting struct {
 
 func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, answer func(*traffic.Request, traffic.Answer)) (*engine, error) {
 	e := &engine{
-		ctx: ctx, policies: policies, counters: ratelimit.NewCounters(o.MaxKeys), last: lastTokens{}, lifetime: o.TokenLifetime,
+		ctx: ctx, policies: policies, counters: counting.NewCounters(o.MaxKeys), last: lastTokens{}, lifetime: o.TokenLifetime,
 		stats: newStats(o), answer: answer,
 	}
 	e.clock.fired = e.settleDecided
@@ -216,7 +217,7 @@ type sweeps struct {
 // sweepEvery is the least time between two sweeps, in the time of the requests.
 const sweepEvery = time.Minute
 
-func (s *sweeps) due(now time.Time, c *ratelimit.Counters) bool {
+func (s *sweeps) due(now time.Time, c *counting.Counters) bool {
 	const every = 1 << 10
 	if s.requests++; s.requests%every != 0 {
 		return false

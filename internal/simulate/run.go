@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/simulate/traffic"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -21,7 +22,7 @@ type Options struct {
 	// TokenLifetime is how long tokens live if a request has no lifetime. 0: an hour, as in the
 	// server.
 	TokenLifetime time.Duration
-	// MaxKeys bounds the keys that are counted at once, as in the server; below 1: [ratelimit.DefaultMaxKeys].
+	// MaxKeys bounds the keys that are counted at once, as in the server; below 1: [counting.DefaultMaxKeys].
 	MaxKeys int
 	// Trials are limits to compare.
 	Trials []Trial
@@ -54,7 +55,7 @@ func (o Options) withDefaults() Options {
 		o.TokenLifetime = defaultLifetime
 	}
 	if o.MaxKeys < 1 {
-		o.MaxKeys = ratelimit.DefaultMaxKeys
+		o.MaxKeys = counting.DefaultMaxKeys
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}

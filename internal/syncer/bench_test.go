@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkRequestPath(b *testing.B) {
 func requestPath(b *testing.B, store *wrapped) (p50, p99 time.Duration) {
 	b.Helper()
 	const keys, perTick, ticks = 100_000, 1000, 200
-	c, policy := ratelimit.NewCounters(2*keys), policyOf(b, ratelimit.NewLimit("per-minute", 1000, time.Minute))
+	c, policy := counting.NewCounters(2*keys), policyOf(b, ratelimit.NewLimit("per-minute", 1000, time.Minute))
 	s := syncer.New(c, store, store, syncer.DefaultConfig())
 	s.Start(b.Context())
 	b.Cleanup(s.Kill)

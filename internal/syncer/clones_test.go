@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 )
 
@@ -61,7 +61,7 @@ func TestCopiesDrawDifferently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var copies [2]*syncer.Syncer
 		for i := range copies {
-			copies[i] = syncer.New(ratelimit.NewCounters(10), &wrapped{}, nil, syncer.DefaultConfig())
+			copies[i] = syncer.New(counting.NewCounters(10), &wrapped{}, nil, syncer.DefaultConfig())
 			copies[i].SetRandomState(99)
 		}
 		same := 0

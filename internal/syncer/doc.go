@@ -1,10 +1,10 @@
 // Package syncer shares the counts of one process with all others through a store, in the
 // background.
 //
-// Each instance decides on its own with [ratelimit.Counters]. The syncer writes the requests
+// Each instance decides on its own with [counting.Counters]. The syncer writes the requests
 // admitted here and reads the requests admitted by other instances: soon for a key near its limit,
 // seldom for a key far below it. Only requests under strict limits wait for it: it leases their
-// permits, see [ratelimit.Counters.Await]. While the store is unavailable, decisions are made from
+// permits, see [counting.Counters.Await]. While the store is unavailable, decisions are made from
 // memory, and requests under strict limits are denied.
 //
 // Every count is written exactly once, despite lost requests, lost replies, conflicts and restarts
@@ -17,7 +17,7 @@
 // An exchange is one round trip to the store for up to [MaxBatch] counters. loop.go takes the
 // counters that are due from the queue (queue.go), calls the store once for all of them, and lets
 // exchange.go begin a task for each before the call and complete it afterwards. Completing a task
-// returns when its counter is due next. [ratelimit.Sync] decides what a task does. record.go
+// returns when its counter is due next. [counting.Sync] decides what a task does. record.go
 // converts the record that the store has read into the form that the counters need.
 //
 // Only the loop, the calls of the store, heartbeats and Stop wait. Tests run whole clusters in the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // This file has the steps of an exchange: schedule, begin, complete. None of them waits. loop.go
@@ -24,7 +24,7 @@ const (
 )
 
 // grid returns the grid of a plan; 0 if the plan must not be delayed.
-func grid(p ratelimit.Plan) time.Duration {
+func grid(p counting.Plan) time.Duration {
 	own := max(p.In, time.Millisecond)
 	switch {
 	case p.Lazy:
@@ -37,7 +37,7 @@ func grid(p ratelimit.Plan) time.Duration {
 }
 
 // schedule adds a plan to its queue. It is due after the delay at the earliest.
-func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
+func (s *Syncer) schedule(p counting.Plan, delay time.Duration) {
 	now := s.elapsed()
 	due := now + max(s.jitter(p.In), delay)
 	if g := grid(p); g > 0 {
@@ -53,7 +53,7 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 
 // roundTrip is an exchange under way.
 type roundTrip struct {
-	tasks    []ratelimit.Task
+	tasks    []counting.Task
 	items    []Item // one per task, in the same order
 	writes   int    // items with a write
 	reads    int    // items with a read
@@ -92,7 +92,7 @@ func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 
 // fill sorts the tasks of a round trip by ID and sets its items.
 func (s *Syncer) fill(x *roundTrip) {
-	slices.SortFunc(x.tasks, func(a, b ratelimit.Task) int { return CompareIDs(a.ID, b.ID) })
+	slices.SortFunc(x.tasks, func(a, b counting.Task) int { return CompareIDs(a.ID, b.ID) })
 	x.items = make([]Item, len(x.tasks))
 	for i := range x.tasks {
 		x.items[i] = s.itemFor(&x.tasks[i])
@@ -106,7 +106,7 @@ func (s *Syncer) fill(x *roundTrip) {
 }
 
 // itemFor returns what the store must do for a task.
-func (s *Syncer) itemFor(t *ratelimit.Task) Item {
+func (s *Syncer) itemFor(t *counting.Task) Item {
 	it := Item{ID: t.ID, Read: t.Read}
 	if t.Seq != 0 {
 		it.Write = &Write{
@@ -150,7 +150,7 @@ func (s *Syncer) completeAfterPanic(x *roundTrip) {
 // counter after at least wait.
 func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 	task, it := &x.tasks[i], &x.items[i]
-	r := ratelimit.Result{Status: res.Status, Read: res.Read && it.Read}
+	r := counting.Result{Status: res.Status, Read: res.Read && it.Read}
 	if it.Write != nil {
 		r.NewEtag = it.Write.NewEtag
 		s.stats.outcome(res.Status, it.Write.Versioned)
@@ -175,7 +175,7 @@ func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 
 // noteUnread logs a document that the store did not read in a call that succeeded, and returns the
 // back-off of its counter; 0 if the document was read.
-func (s *Syncer) noteUnread(task *ratelimit.Task, res *Result) time.Duration {
+func (s *Syncer) noteUnread(task *counting.Task, res *Result) time.Duration {
 	failed := s.health.noteRead(task.Ticket, res.Read)
 	if failed == 0 {
 		return 0
@@ -185,7 +185,7 @@ func (s *Syncer) noteUnread(task *ratelimit.Task, res *Result) time.Duration {
 }
 
 // reportProblems counts and logs the problems of a task's document.
-func (s *Syncer) reportProblems(task *ratelimit.Task, res *Result, done *ratelimit.Finished) {
+func (s *Syncer) reportProblems(task *counting.Task, res *Result, done *counting.Finished) {
 	if done.Lost > 0 {
 		s.stats.drift.Add(1)
 	}

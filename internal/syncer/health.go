@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // Bounds of health.
@@ -46,9 +46,9 @@ type opHealth struct {
 
 // unconfirmedWrite is a write that is not known to be applied.
 type unconfirmedWrite struct {
-	since      time.Duration    // when the first attempt began
-	ticket     ratelimit.Ticket // of the latest plan of its counter
-	staleSince time.Duration    // when that ticket was found stale; 0: it was not
+	since      time.Duration   // when the first attempt began
+	ticket     counting.Ticket // of the latest plan of its counter
+	staleSince time.Duration   // when that ticket was found stale; 0: it was not
 }
 
 // staleAfter is how long a counter may have a stale ticket and no new plan before it counts as
@@ -144,7 +144,7 @@ func (h *health) clearIfIdle(after time.Duration) bool {
 
 // markUnconfirmed records that a write of a counter is not known to be applied; since is when its
 // first attempt began.
-func (h *health) markUnconfirmed(t ratelimit.Ticket, since time.Duration) {
+func (h *health) markUnconfirmed(t counting.Ticket, since time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pending[t.Counter()] == nil {
@@ -153,7 +153,7 @@ func (h *health) markUnconfirmed(t ratelimit.Ticket, since time.Duration) {
 }
 
 // planned records the latest plan of a counter.
-func (h *health) planned(t ratelimit.Ticket) {
+func (h *health) planned(t counting.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.pending[t.Counter()]; d != nil {
@@ -163,7 +163,7 @@ func (h *health) planned(t ratelimit.Ticket) {
 
 // ticketStale records that a ticket is no longer valid: its counter was planned again, will be
 // planned again, or is gone.
-func (h *health) ticketStale(t ratelimit.Ticket) {
+func (h *health) ticketStale(t counting.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.pending[t.Counter()]; d != nil && d.ticket == t {
@@ -174,7 +174,7 @@ func (h *health) ticketStale(t ratelimit.Ticket) {
 
 // noteRead records whether an exchange that should read the document of a counter did so, and
 // returns how many in a row did not.
-func (h *health) noteRead(t ratelimit.Ticket, was bool) (failed int) {
+func (h *health) noteRead(t counting.Ticket, was bool) (failed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if was {
@@ -194,7 +194,7 @@ func (h *health) dropStale() {
 }
 
 // markConfirmed records that a counter has no unconfirmed write.
-func (h *health) markConfirmed(t ratelimit.Ticket) {
+func (h *health) markConfirmed(t counting.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pending, t.Counter())

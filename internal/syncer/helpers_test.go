@@ -14,6 +14,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -73,7 +74,7 @@ type stores interface {
 // alone starts an instance on a store, in simulated time.
 func alone(t *testing.T, store stores, change func(*syncer.Config)) *member {
 	t.Helper()
-	m := &member{counters: ratelimit.NewCounters(200_000), wall: &wallClock{}, calls: newTally()}
+	m := &member{counters: counting.NewCounters(200_000), wall: &wallClock{}, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
 	cfg := syncer.DefaultConfig()
 	cfg.Seed, cfg.Clock, cfg.Observer = 1, m.clock, m.calls

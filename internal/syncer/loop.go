@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // maxCalls is how many exchanges of a queue may be under way at once. Another one begins only after
@@ -28,7 +29,7 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	defer leases.running.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var plans []ratelimit.Plan
+	var plans []counting.Plan
 	for ctx.Err() == nil {
 		plans = s.sync.Due(s.clock.Now(), plans[:0])
 		for i := range plans {

@@ -12,13 +12,14 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 )
 
 // member is one process of a cluster.
 type member struct {
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	lines    *limiter.Queues // queues of requests over a limit with a max_wait
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
@@ -87,7 +88,7 @@ func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, chan
 
 func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
 	t.Helper()
-	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
+	m := &member{counters: counting.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
 	m.lines = limiter.NewQueues(m.counters, m.now)
 	cfg := syncer.DefaultConfig()

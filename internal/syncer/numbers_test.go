@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 )
@@ -61,7 +62,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		net := newNetwork(5 * time.Millisecond)
 		policy := policyOf(t, ratelimit.NewLimit("limit", l.limit, l.window))
-		exact, exactly := ratelimit.NewCounters(1), policyOf(t, ratelimit.NewLimit("limit", ratelimit.MaxRequests, l.window))
+		exact, exactly := counting.NewCounters(1), policyOf(t, ratelimit.NewLimit("limit", ratelimit.MaxRequests, l.window))
 		var cluster []*member
 		for i := range l.instances {
 			skew := l.skew * time.Duration(2*(i%2)-1)
@@ -110,7 +111,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 }
 
 // fits reports whether one exact counter would admit one more request.
-func fits(exact *ratelimit.Counters, limit int64) bool {
+func fits(exact *counting.Counters, limit int64) bool {
 	u := exact.Usage(time.Now(), keyOf(0))
 	return len(u) == 0 || int64(u[0].Estimate)+1 <= limit
 }
@@ -141,7 +142,7 @@ func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration
 	if !l.plain {
 		return newMember(t, net, seed, skew, nil)
 	}
-	m := &member{counters: ratelimit.NewCounters(maxKeys), clock: clock.New(nil), calls: newTally()}
+	m := &member{counters: counting.NewCounters(maxKeys), clock: clock.New(nil), calls: newTally()}
 	p, cfg := newPort(net, seed), syncer.DefaultConfig()
 	cfg.Observer = m.calls
 	m.syncer = syncer.New(m.counters, p, nil, cfg)

@@ -5,14 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // outage records whether limits are decided by their OnOutage, because counts cannot be shared. It
 // begins with an exchange that fails or is late, or with a heartbeat that fails. It ends with an
 // exchange that succeeds; for an idle instance see endIdleOutage.
 type outage struct {
-	sync *ratelimit.Sync
+	sync *counting.Sync
 	log  *slog.Logger
 
 	mu     sync.Mutex

@@ -3,7 +3,7 @@ package syncer
 import (
 	"time"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // pace decides when the lazy counters are collected: a few times per flush interval, and more often
@@ -29,7 +29,7 @@ func newPace(interval, now time.Duration) *pace {
 }
 
 // adjust sets the pace by how long the collected counters can wait.
-func (p *pace) adjust(now time.Duration, plans []ratelimit.Plan) {
+func (p *pace) adjust(now time.Duration, plans []counting.Plan) {
 	every := p.usual
 	for i := range plans {
 		if plans[i].Lazy {

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // dueQueue holds the counters that wait for an exchange, the first due first. When a counter is
-// planned again its old entry stays, with a stale ticket that [ratelimit.Sync.Begin] refuses. So
+// planned again its old entry stays, with a stale ticket that [counting.Sync.Begin] refuses. So
 // the queue never searches for an entry.
 type dueQueue struct {
 	mu      sync.Mutex
@@ -24,7 +24,7 @@ type dueQueue struct {
 type entry struct {
 	due      time.Duration // since the syncer was made
 	planned  time.Duration // since the syncer was made: when it began to wait
-	ticket   ratelimit.Ticket
+	ticket   counting.Ticket
 	readOnly bool
 }
 

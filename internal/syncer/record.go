@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // MaxWriters bounds the writers of a document, not counting live instances. Writers above the bound
@@ -18,7 +19,7 @@ const MaxWriters = 512
 const surplusAtOnce = 100
 
 // document converts a record into the form that the counters need, for the outcome of a task.
-func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
+func (s *Syncer) document(r *Record, task *counting.Task) *ratelimit.Document {
 	now, own := s.clock.Now(), s.identity.writer(task.Pending)
 	r.bound(now, own)
 	d := &ratelimit.Document{
@@ -36,7 +37,7 @@ func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
 // countWriters sets how many processes may hold back counts: the processes that wrote recently, but
 // at least half of the live instances. A document in its first frame does not yet have all its
 // writers. The number is then 0, which stands for all live instances.
-func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *ratelimit.Task, now int64) {
+func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *counting.Task, now int64) {
 	lately := now - max(2*task.Limit.Window, 2*time.Second).Milliseconds()
 	writers := 1
 	for id, seq := range r.Writers {

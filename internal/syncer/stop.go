@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // Left counts the unwritten rest when the syncer had to stop.
@@ -24,7 +24,7 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	s.sync.SetFinal()
 	s.queue.clear()
 	s.leases.clear() // from now on no counter is planned there
-	s.sync.Unflushed(s.clock.Now(), func(p ratelimit.Plan) { s.schedule(ratelimit.Plan{Ticket: p.Ticket}, 0) })
+	s.sync.Unflushed(s.clock.Now(), func(p counting.Plan) { s.schedule(counting.Plan{Ticket: p.Ticket}, 0) })
 	s.flushAll(ctx)
 	s.leave(ctx)
 	return s.left()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
@@ -74,7 +75,7 @@ func TestStopAbortsACall(t *testing.T) {
 
 // TestStopBeforeStart does no harm.
 func TestStopBeforeStart(t *testing.T) {
-	s := syncer.New(ratelimit.NewCounters(1), &memstore.Store{}, nil, syncer.DefaultConfig())
+	s := syncer.New(counting.NewCounters(1), &memstore.Store{}, nil, syncer.DefaultConfig())
 	if left, err := s.Stop(t.Context()); err != nil || left != (syncer.Left{}) {
 		t.Errorf("left %+v, %v", left, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // MaxBatch is the largest number of items in one exchange.
@@ -102,14 +103,14 @@ type Removal = ratelimit.Removal
 type WriterSeq = ratelimit.WriterSeq
 
 // Status is the outcome of one write.
-type Status = ratelimit.Status
+type Status = counting.Status
 
 // The statuses.
 const (
-	Unknown  = ratelimit.Unknown  // it may have been applied, or may yet be applied
-	Applied  = ratelimit.Applied  // it was applied by this exchange
-	Conflict = ratelimit.Conflict // its condition did not hold: not applied by this exchange
-	Rejected = ratelimit.Rejected // the store refuses it for good: not applied
+	Unknown  = counting.Unknown  // it may have been applied, or may yet be applied
+	Applied  = counting.Applied  // it was applied by this exchange
+	Conflict = counting.Conflict // its condition did not hold: not applied by this exchange
+	Rejected = counting.Rejected // the store refuses it for good: not applied
 )
 
 // Result is the outcome of one item.

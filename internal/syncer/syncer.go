@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer/clock"
 )
 
-// Syncer exchanges the [ratelimit.Counters] of one process with a [Store].
+// Syncer exchanges the [counting.Counters] of one process with a [Store].
 type Syncer struct {
 	cfg       Config
 	clock     *clock.Clock
-	counters  *ratelimit.Counters
-	sync      *ratelimit.Sync
+	counters  *counting.Counters
+	sync      *counting.Sync
 	store     Store
 	instances Instances
 
@@ -44,7 +44,7 @@ type Syncer struct {
 
 // New returns a syncer that has not started, and attaches it to the counters. instances may be nil:
 // this instance is then the only one.
-func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Config) *Syncer {
+func New(counters *counting.Counters, store Store, instances Instances, cfg Config) *Syncer {
 	if cfg.Observer == nil {
 		cfg.Observer = noObserver{}
 	}
@@ -52,7 +52,7 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
 		began: time.Now(), wake: make(chan struct{}, 1), random: newRandom(cfg.Seed),
 	}
-	s.sync = counters.Sync(ratelimit.SyncOptions{
+	s.sync = counters.Sync(counting.SyncOptions{
 		Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now, Wake: s.wakeLoop,
 	})
 	s.queue, s.leases = newDueQueue(s.wakeLoop), newDueQueue(s.wakeLoop)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -25,7 +25,7 @@ type step struct {
 
 // unstarted returns an instance that only makes the exchanges that a test asks for.
 func unstarted(store syncer.Store) *member {
-	m, cfg := &member{counters: ratelimit.NewCounters(100), clock: clock.New(nil)}, syncer.DefaultConfig()
+	m, cfg := &member{counters: counting.NewCounters(100), clock: clock.New(nil)}, syncer.DefaultConfig()
 	cfg.Clock = m.clock
 	m.syncer = syncer.New(m.counters, store, nil, cfg)
 	return m
@@ -34,7 +34,7 @@ func unstarted(store syncer.Store) *member {
 // TestAllegrosTable follows the table of two instances that share one counter, from Allegro's
 // description of their rate limiter, step by step.
 func TestAllegrosTable(t *testing.T) {
-	raw, err := os.ReadFile("../ratelimit/testdata/sync-steps.json")
+	raw, err := os.ReadFile("testdata/sync-steps.json")
 	check.OK(t, err)
 	var table struct{ Steps []step }
 	check.OK(t, json.Unmarshal(raw, &table))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // slowest returns how much time passes at most while process time, which may be slewed by 5 %,
@@ -52,7 +53,7 @@ func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 			longest = 0
 		}
 		policy := policyWaiting(t, longest, l.places, limit)
-		one := oneCounter{counters: ratelimit.NewCounters(1), policy: policyOf(t, exactly), limit: l.limit}
+		one := oneCounter{counters: counting.NewCounters(1), policy: policyOf(t, exactly), limit: l.limit}
 		var cluster []*member
 		for range l.instances {
 			cluster = append(cluster, newMember(t, net, r.Uint64(), 0, nil))
@@ -86,7 +87,7 @@ func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 // oneCounter counts the requests of all instances at the moment of their admission.
 type oneCounter struct {
 	mu       sync.Mutex
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	policy   *ratelimit.Effective
 	limit    int64
 	times    []time.Time // of admissions

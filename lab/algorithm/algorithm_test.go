@@ -31,7 +31,7 @@ func construct(t rapid.TB, name string, l algorithm.Limit) algorithm.Algorithm {
 // TestPublishedExamples takes the examples that others published of the estimate.
 func TestPublishedExamples(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../internal/ratelimit/testdata/sliding.json")
+	raw, err := os.ReadFile("../../internal/ratelimit/counting/testdata/sliding.json")
 	check.OK(t, err)
 	var file struct {
 		Cases []struct {

@@ -80,8 +80,8 @@ func (p *peak) add(now, at int64) {
 	p.most = max(p.most, p.now[i])
 }
 
-// counting compares an estimate with the exact count of all requests.
-type counting struct {
+// exactCount compares an estimate with the exact count of all requests.
+type exactCount struct {
 	Estimator
 	limit, window int64
 	logs          []log
@@ -92,13 +92,13 @@ type counting struct {
 	wrong          map[int]struct{} // numbers of keys
 }
 
-func newCounting(e Estimator, l Limit) *counting {
-	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[int]struct{}{}}
+func newCounting(e Estimator, l Limit) *exactCount {
+	return &exactCount{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[int]struct{}{}}
 }
 
 // count counts a request that stands for weight requests. The estimate and the exact count both
 // include the request itself.
-func (c *counting) count(k Key, ms, weight int64) {
+func (c *exactCount) count(k Key, ms, weight int64) {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)
 	estimate := c.Estimate(k, ms) + 1
@@ -124,7 +124,7 @@ func (c *counting) count(k Key, ms, weight int64) {
 	}
 }
 
-func (c *counting) result() *Counted {
+func (c *exactCount) result() *Counted {
 	r := c.Counted
 	r.WrongKeys = len(c.wrong)
 	if c.requests > 0 {
@@ -136,7 +136,7 @@ func (c *counting) result() *Counted {
 }
 
 // exactly returns the exact count for a key at time ms.
-func (c *counting) exactly(k Key, ms int64) int64 {
+func (c *exactCount) exactly(k Key, ms int64) int64 {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)
 	return int64(l.len())

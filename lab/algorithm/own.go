@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/simulate/traffic"
 )
 
 // own is an algorithm that internal/ratelimit implements, run on one instance.
 type own struct {
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	limits   *ratelimit.Effective
 }
 
@@ -18,7 +19,7 @@ func newOwn(l ratelimit.Limit) (*own, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &own{counters: ratelimit.NewCounters(maxKeys), limits: e}, nil
+	return &own{counters: counting.NewCounters(maxKeys), limits: e}, nil
 }
 
 // maxKeys is the maximum number of keys in a comparison. With more, keys would share counters, which

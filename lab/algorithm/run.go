@@ -62,8 +62,8 @@ type run struct {
 	keys        map[ratelimit.Key]int // their numbers
 	one         Key                   // number 0: a series has its values
 	deciding    deciding
-	counting    *counting // nil if the algorithm has no estimate
-	series      *series   // nil if not requested
+	counting    *exactCount // nil if the algorithm has no estimate
+	series      *series     // nil if not requested
 	first, last int64
 }
 

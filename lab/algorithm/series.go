@@ -22,7 +22,7 @@ func (s *series) index(ms int64) int { return int(ms/s.every - s.first) }
 
 // advance completes the intervals that have ended by time ms. It records the exact count and the
 // estimate for key k at the end of each interval.
-func (s *series) advance(ms int64, c *counting, k Key) {
+func (s *series) advance(ms int64, c *exactCount, k Key) {
 	if c == nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/lab/chart"
 )
 
@@ -92,7 +93,7 @@ func trace(t *testing.T, algorithm ratelimit.Algorithm, frames int) (points []ch
 	l.Algorithm, l.Frames = algorithm, frames
 	policy, err := ratelimit.Enforced(l, l)
 	check.OK(t, err)
-	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
+	c, key := counting.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	for half := range 301 {
 		now := noonOfGuide.Add(time.Duration(half) * time.Second / 2)
 		if half == 100 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 )
@@ -15,7 +16,7 @@ import (
 // instance is one process of the cluster.
 type instance struct {
 	skew     atomic.Int64 // of its wall clock
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	clock    *clock.Clock
 	syncer   *syncer.Syncer
 	port     *port
@@ -23,7 +24,7 @@ type instance struct {
 }
 
 func newInstance(db *database, cfg *config, r *rand.Rand) *instance {
-	i := &instance{port: &port{db: db, rand: rand.New(rand.NewPCG(r.Uint64(), 1))}, counters: ratelimit.NewCounters(0)}
+	i := &instance{port: &port{db: db, rand: rand.New(rand.NewPCG(r.Uint64(), 1))}, counters: counting.NewCounters(0)}
 	if cfg.skew > 0 {
 		i.skew.Store(r.Int64N(2*int64(cfg.skew)+1) - int64(cfg.skew))
 	}

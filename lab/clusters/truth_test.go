@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // truth compares the cluster's decisions with an exact log of each key, one counter that has all admitted requests, and
@@ -15,7 +16,7 @@ type truth struct {
 	keys   map[ratelimit.Key]*keyLog
 
 	// all counts everything that was admitted; one makes its own decisions on the same requests
-	all, one       *ratelimit.Counters
+	all, one       *counting.Counters
 	counts, policy *ratelimit.Effective
 	oneAdmitted    int64
 
@@ -43,8 +44,8 @@ func newTruth(t *testing.T, cfg *config) *truth {
 	t.Helper()
 	return &truth{
 		limit: cfg.limit.Requests, window: cfg.limit.Window, keys: map[ratelimit.Key]*keyLog{},
-		all: ratelimit.NewCounters(maxKeys), counts: policyOf(t, cfg.limit, ratelimit.MaxRequests),
-		one: ratelimit.NewCounters(maxKeys), policy: policyOf(t, cfg.limit, cfg.limit.Requests),
+		all: counting.NewCounters(maxKeys), counts: policyOf(t, cfg.limit, ratelimit.MaxRequests),
+		one: counting.NewCounters(maxKeys), policy: policyOf(t, cfg.limit, cfg.limit.Requests),
 	}
 }
 

@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer/clock"
 )
 
 // ours is the limiter as it runs in a server: with its clock, and attached to a syncer, so that every request also
 // queues its counter. The syncer itself is another measurement's; Settle stands in for it.
 type ours struct {
-	counters *ratelimit.Counters
-	sync     *ratelimit.Sync
+	counters *counting.Counters
+	sync     *counting.Sync
 	policy   *ratelimit.Effective
 	now      func() time.Time
 }
@@ -22,9 +23,9 @@ func newOurs(l Limit, keys int) (Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, now := ratelimit.NewCounters(keys), clock.New(nil).Now
+	c, now := counting.NewCounters(keys), clock.New(nil).Now
 	return &ours{
-		counters: c, sync: c.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now}),
+		counters: c, sync: c.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now}),
 		policy: policy, now: now,
 	}, nil
 }
@@ -46,7 +47,7 @@ func (o *ours) Settle() {
 				break
 			}
 			seq++
-			done := o.sync.Finish(now, &task, ratelimit.Result{Read: task.Read, Status: ratelimit.Applied, NewEtag: 1})
+			done := o.sync.Finish(now, &task, counting.Result{Read: task.Read, Status: counting.Applied, NewEtag: 1})
 			if task.Seq != 0 || !done.Planned {
 				break
 			}

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 )
 
@@ -61,7 +62,7 @@ func (d *database) open(tb testing.TB, uri string) app.Store {
 
 // decider is our limiter by itself.
 type decider struct {
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	policy   *ratelimit.Effective
 }
 
@@ -72,7 +73,7 @@ func newDecider(tb testing.TB, limit int64, window time.Duration) *decider {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &decider{ratelimit.NewCounters(0), policy}
+	return &decider{counting.NewCounters(0), policy}
 }
 
 func (d *decider) take(k ratelimit.Key) bool {

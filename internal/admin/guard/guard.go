@@ -23,6 +23,7 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store"
 )
 
@@ -60,7 +61,7 @@ type Options struct {
 // Guard verifies tokens. It is safe for concurrent use.
 type Guard struct {
 	o        Options
-	failures *ratelimit.Counters
+	failures *counting.Counters
 	limits   *ratelimit.Effective
 }
 
@@ -71,7 +72,7 @@ func New(o Options) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin: limit of failures: %w", err)
 	}
-	return &Guard{o: o, failures: ratelimit.NewCounters(10_000), limits: limits}, nil
+	return &Guard{o: o, failures: counting.NewCounters(10_000), limits: limits}, nil
 }
 
 // Caller is the sender of a request.

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Forgetter forgets counts in this process. [ratelimit.Counters] implements it.
+// Forgetter forgets counts in this process. [counting.Counters] implements it.
 type Forgetter interface {
 	Reset(k ratelimit.Key) bool
 	ResetClient(clientID string) int

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 func TestDemoDoesNotDrain(t *testing.T) {
@@ -18,7 +19,7 @@ func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
 	policies, err := ratelimit.Compile(demoConfig("demo.db").RateLimit.Settings)
 	check.OK(t, err)
 	for second := range 60 {
-		counters, admitted := ratelimit.NewCounters(1), 0
+		counters, admitted := counting.NewCounters(1), 0
 		for i := range 12 {
 			now := testworld.Noon.Add(time.Duration(second)*time.Second + time.Duration(i)*300*time.Millisecond)
 			if d := counters.Take(now, ratelimit.Key{ClientID: "demo"}, policies.For("demo"), 1); !d.Rejected() {

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/limiter/preset"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"
 	"oauth-server/internal/strict/fielderr"
@@ -83,7 +84,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
 	f.StringVar(&s.write, "write", "", "with --target: write the limits found to this `FILE`, for limits apply")
 	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
-	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
+	f.IntVar(&s.maxKeys, "max-keys", counting.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
 	f.IntVar(&s.top, "top", 0, "how many clients to show (default 20, with -o json 10,000)")
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")

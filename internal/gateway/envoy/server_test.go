@@ -25,6 +25,7 @@ import (
 	"oauth-server/internal/gateway/envoy"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +51,7 @@ func newDecider(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Decider
 	policies := testworld.Policies(tb, settings, clientcfg.PolicySet{})
 	o := gateway.Options{
 		Limiter: limiter.New(limiter.Options{
-			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
+			Counters: counting.NewCounters(0), Clock: func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
 			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.Addr{}, false },

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -20,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // world makes decisions with real counters and records them.
 type world struct {
 	t        *testing.T
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	policies *ratelimit.Compiled
 	recorder *activity.Recorder
 }
@@ -29,7 +30,7 @@ func newWorld(t *testing.T, s ratelimit.Settings) *world {
 	t.Helper()
 	p, err := ratelimit.Compile(s)
 	check.OK(t, err)
-	return &world{t, ratelimit.NewCounters(0), p, activity.New(0, noon.Add(-time.Hour))}
+	return &world{t, counting.NewCounters(0), p, activity.New(0, noon.Add(-time.Hour))}
 }
 
 func (w *world) ask(at time.Time, id, user string, n int) {
@@ -351,7 +352,7 @@ func ExampleRecorder() {
 		fmt.Println(err)
 		return
 	}
-	counters, recorder := ratelimit.NewCounters(0), activity.New(activity.DefaultMaxClients, noon)
+	counters, recorder := counting.NewCounters(0), activity.New(activity.DefaultMaxClients, noon)
 	for range 12 {
 		d := counters.Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 		recorder.Record(noon, activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d})
@@ -365,7 +366,7 @@ func ExampleRecorder() {
 func BenchmarkRecord(b *testing.B) {
 	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
 	check.OK(b, err)
-	d := ratelimit.NewCounters(0).Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
+	d := counting.NewCounters(0).Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 	r := activity.New(0, noon.Add(-time.Hour))
 	o := activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d}
 	b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // TestReportKeepsTheWasteful: the client with the most wasted tokens is reported, even if many
@@ -51,7 +52,7 @@ func TestReportCountsReuseAndWaste(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	limits, err := ratelimit.Enforced(ratelimit.DefaultLimit(), ratelimit.NewLimit("few", 1, time.Minute))
 	check.OK(t, err)
-	c := ratelimit.NewCounters(0)
+	c := counting.NewCounters(0)
 	for _, outcome := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.Reused, ratelimit.WouldReuse} {
 		d := c.Take(noon, ratelimit.Key{ClientID: "shop"}, limits, 1)
 		d.Outcome = outcome

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/limiter/recent"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // DefaultKeys bounds the memory of one [Meter] to about 16 MB.
@@ -43,10 +44,10 @@ func (s *Set) Err() error { return errors.Join(s.errs...) }
 // flood of names cannot limit a caller that has authenticated before. It is safe for concurrent use.
 type Meter struct {
 	limits   *ratelimit.Effective
-	counters *ratelimit.Counters
-	reserved *ratelimit.Counters // for proven keys
-	proven   *recent.Table       // shared by all meters
-	seed     maphash.Seed        // for the keys of this meter in proven
+	counters *counting.Counters
+	reserved *counting.Counters // for proven keys
+	proven   *recent.Table      // shared by all meters
+	seed     maphash.Seed       // for the keys of this meter in proven
 }
 
 // Limits returns limits: named for keys with a Username, and whole for other keys.
@@ -61,8 +62,8 @@ func (s *Set) Limits(of string, named, whole ratelimit.Limit) *ratelimit.Effecti
 // Meter makes a Meter with these [Set.Limits].
 func (s *Set) Meter(of string, named, whole ratelimit.Limit) *Meter {
 	return &Meter{
-		limits: s.Limits(of, named, whole), counters: ratelimit.NewCounters(s.keys),
-		reserved: ratelimit.NewCounters(s.keys), proven: s.proven, seed: maphash.MakeSeed(),
+		limits: s.Limits(of, named, whole), counters: counting.NewCounters(s.keys),
+		reserved: counting.NewCounters(s.keys), proven: s.proven, seed: maphash.MakeSeed(),
 	}
 }
 
@@ -74,7 +75,7 @@ func (m *Meter) Prove(now time.Time, keys ...ratelimit.Key) {
 }
 
 // room returns the counters for a key.
-func (m *Meter) room(now time.Time, k ratelimit.Key) *ratelimit.Counters {
+func (m *Meter) room(now time.Time, k ratelimit.Key) *counting.Counters {
 	if st := m.counters.Stats(); st.Keys >= st.MaxKeys && m.proven.Done(now, maphash.Comparable(m.seed, k), provenFor) {
 		return m.reserved
 	}

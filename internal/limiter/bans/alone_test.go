@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // TestWithoutStore: the bans work the same, but apply to this process alone and are lost when it
@@ -17,7 +18,7 @@ func TestWithoutStore(t *testing.T) {
 	e, clock := rule(t), &testworld.Clock{}
 	var began []string
 	b, err := bans.New(t.Context(), bans.Options{
-		Counters: ratelimit.NewCounters(1000), Clock: clock.Now,
+		Counters: counting.NewCounters(1000), Clock: clock.Now,
 		Began: func(b bans.Ban, m ratelimit.Mode) { began = append(began, fmt.Sprint(b.Until.Sub(b.Since), " ", m)) },
 	})
 	check.OK(t, err)

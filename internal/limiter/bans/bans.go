@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // Options configure [Bans]. Counters are required. Find and Lift also need a Store.
 type Options struct {
-	Store    Store               // nil: bans apply to this process alone, as in dry-run
-	Counters *ratelimit.Counters // count denied requests
-	Clock    func() time.Time    // clock of the counters and bans; nil: time.Now
+	Store    Store              // nil: bans apply to this process alone, as in dry-run
+	Counters *counting.Counters // count denied requests
+	Clock    func() time.Time   // clock of the counters and bans; nil: time.Now
 	// Policy returns the present limits of a client. Stats uses it to count only enforced bans.
 	// Nil: all bans count.
 	Policy func(clientID string) *ratelimit.Effective
@@ -45,15 +45,15 @@ type Bans struct {
 
 // table has the bans of one mode by key. Reading it takes no lock.
 type table struct {
-	all atomic.Pointer[cowmap.Map[Ban]]
+	all atomic.Pointer[ratelimit.Map[Ban]]
 }
 
-func (t *table) load() cowmap.Map[Ban] { return *t.all.Load() }
+func (t *table) load() ratelimit.Map[Ban] { return *t.all.Load() }
 
 func (t *table) get(k ratelimit.Key) Ban { return scope{table: t}.get(k) }
 
 // edit changes the table. The mutex of the bans must be held.
-func (t *table) edit(change func(e *cowmap.Edit[Ban])) {
+func (t *table) edit(change func(e *ratelimit.MapEdit[Ban])) {
 	e := t.load().Edit()
 	change(e)
 	m := e.Map()
@@ -72,9 +72,9 @@ func New(ctx context.Context, o Options) (*Bans, error) {
 		o.Began = func(Ban, ratelimit.Mode) {}
 	}
 	b := &Bans{o: o, waiting: map[string]struct{}{}, wake: make(chan struct{}, 1)}
-	b.enforced.all.Store(&cowmap.Map[Ban]{})
-	b.dryRun.all.Store(&cowmap.Map[Ban]{})
-	b.tried.all.Store(&cowmap.Map[Ban]{})
+	b.enforced.all.Store(&ratelimit.Map[Ban]{})
+	b.dryRun.all.Store(&ratelimit.Map[Ban]{})
+	b.tried.all.Store(&ratelimit.Map[Ban]{})
 	if err := b.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.B
 		default: // already woken
 		}
 	}
-	in.table.edit(func(e *cowmap.Edit[Ban]) { e.Set(at, next) })
+	in.table.edit(func(e *ratelimit.MapEdit[Ban]) { e.Set(at, next) })
 	return next, true
 }
 
@@ -186,4 +186,4 @@ func (b *Bans) Stats() (s Stats) {
 
 // All returns the bans of a mode. The map key is client_id, a space and the username. Bans in
 // dry-run are those of this instance alone. Some bans may have ended.
-func (b *Bans) All(m ratelimit.Mode) cowmap.Map[Ban] { return b.scopeOf(m).table.load() }
+func (b *Bans) All(m ratelimit.Mode) ratelimit.Map[Ban] { return b.scopeOf(m).table.load() }

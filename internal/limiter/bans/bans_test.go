@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store"
 )
 
@@ -84,7 +85,7 @@ type instance struct {
 func (w *world) instance() *instance {
 	w.t.Helper()
 	b, err := bans.New(w.t.Context(), bans.Options{
-		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Store: w.store, Counters: counting.NewCounters(1000), Clock: w.clock.Now,
 		Began: func(b bans.Ban, m ratelimit.Mode) {
 			w.began = append(w.began, fmt.Sprintf("%s %s %v %s", b.ClientID, b.Username, b.Until.Sub(b.Since), m))
 		},

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
 )
 
@@ -129,7 +128,7 @@ func (b *Bans) saved(ban Ban) bool {
 		have = ban
 	}
 	have.Seen = ban.Seen
-	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(key, have) })
+	b.enforced.edit(func(e *ratelimit.MapEdit[Ban]) { e.Set(key, have) })
 	return true
 }
 
@@ -140,14 +139,14 @@ func (b *Bans) giveUp(k ratelimit.Key, after store.Seen) {
 	defer b.mu.Unlock()
 	if b.enforced.get(k).Seen == after {
 		delete(b.waiting, name(k))
-		b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Delete(name(k)) })
+		b.enforced.edit(func(e *ratelimit.MapEdit[Ban]) { e.Delete(name(k)) })
 	}
 }
 
 // dropReplaced drops bans that the store no longer has, or has in another state: they changed, or
 // the store was restored from a backup. was is the table before the read of all bans. Bans that
 // have changed since then are kept.
-func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
+func (b *Bans) dropReplaced(was ratelimit.Map[Ban], stored []Ban) {
 	seen := make(map[string]store.Seen, len(stored))
 	for i := range stored {
 		seen[name(stored[i].Key)] = stored[i].Seen
@@ -173,7 +172,7 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, known := b.o.Clock(), b.enforced.load()
-	b.enforced.edit(func(e *cowmap.Edit[Ban]) {
+	b.enforced.edit(func(e *ratelimit.MapEdit[Ban]) {
 		for _, s := range list {
 			key := name(s.Key)
 			have, there := known.Get(key)
@@ -255,7 +254,7 @@ func (b *Bans) drop(t *table, gone func(key string, ban Ban) bool) {
 		}
 	}
 	if len(keys) > 0 {
-		t.edit(func(e *cowmap.Edit[Ban]) {
+		t.edit(func(e *ratelimit.MapEdit[Ban]) {
 			for _, key := range keys {
 				e.Delete(key)
 			}

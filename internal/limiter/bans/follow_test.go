@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store"
 )
 
@@ -218,7 +219,7 @@ func TestBeganMayLook(t *testing.T) {
 	var a *bans.Bans
 	began := 0
 	a, err := bans.New(t.Context(), bans.Options{
-		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Store: w.store, Counters: counting.NewCounters(1000), Clock: w.clock.Now,
 		Began: func(bans.Ban, ratelimit.Mode) { _, began = a.Stats(), began+1 },
 	})
 	check.OK(t, err)

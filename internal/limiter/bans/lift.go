@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/cowmap"
 	"oauth-server/internal/store"
 )
 
@@ -61,5 +60,5 @@ func (b *Bans) FindDryRun(k ratelimit.Key) (Ban, bool) {
 func (b *Bans) LiftDryRun(k ratelimit.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.dryRun.edit(func(e *cowmap.Edit[Ban]) { e.Delete(name(k.Bounded())) })
+	b.dryRun.edit(func(e *ratelimit.MapEdit[Ban]) { e.Delete(name(k.Bounded())) })
 }

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store"
 )
 
@@ -89,7 +90,7 @@ func (c *cluster) start() {
 	down := c.store.become(false)
 	defer c.store.become(down)
 	b, err := bans.New(c.t.Context(), bans.Options{
-		Store: p.port, Counters: ratelimit.NewCounters(1000), Clock: p.now,
+		Store: p.port, Counters: counting.NewCounters(1000), Clock: p.now,
 		Began: func(b bans.Ban, _ ratelimit.Mode) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

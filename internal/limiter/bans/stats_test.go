@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // TestStatsOfWhatIsEnforced: bans that have no effect under the present policies are not counted.
@@ -16,7 +17,7 @@ func TestStatsOfWhatIsEnforced(t *testing.T) {
 		"shop": e, "dry": rule(t, inDryRun), "free": rule(t, func(s *ratelimit.Settings) { s.Default.Ban = nil }),
 	}
 	a, err := bans.New(t.Context(), bans.Options{
-		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Store: w.store, Counters: counting.NewCounters(1000), Clock: w.clock.Now,
 		Policy: func(clientID string) *ratelimit.Effective { return policies[clientID] },
 	})
 	check.OK(t, err)

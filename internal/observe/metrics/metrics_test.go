@@ -17,7 +17,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/observe/metrics"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 )
@@ -40,7 +40,7 @@ func shows(tb testing.TB, page, text string) {
 // exercise makes every metric export at least one series.
 func exercise(m *metrics.Metrics) {
 	m.WatchPolicies(policies)
-	m.WatchMemory(func() ratelimit.Stats { return ratelimit.Stats{Keys: 3, MaxKeys: 9, Evicted: 1} })
+	m.WatchMemory(func() counting.Stats { return counting.Stats{Keys: 3, MaxKeys: 9, Evicted: 1} })
 	m.WatchSync(func() syncer.Stats { return syncer.Stats{Age: time.Second, Waiting: 2, Due: 1} })
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overloaded)

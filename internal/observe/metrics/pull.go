@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // emit exports the value of a metric with its labels.
@@ -63,7 +63,7 @@ func (p *pullCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // WatchMemory exports the result of read at each scrape.
-func (m *Metrics) WatchMemory(read func() ratelimit.Stats) {
+func (m *Metrics) WatchMemory(read func() counting.Stats) {
 	m.pull.watch("memory", func(emit emit) {
 		now := read()
 		emit(countersInfo, float64(now.Keys))

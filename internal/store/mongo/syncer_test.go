@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
@@ -19,7 +20,7 @@ import (
 // node is one process of a cluster: its counters, its syncer, and its own connections to the
 // server, through the proxy.
 type node struct {
-	counters *ratelimit.Counters
+	counters *counting.Counters
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
 	policy   *ratelimit.Effective
@@ -38,7 +39,7 @@ func startNode(t *testing.T, store *Store) *node {
 	}
 	cfg := syncer.DefaultConfig()
 	cfg.Interval, cfg.Beat, cfg.Timeout, cfg.MaxBackoff = 50*time.Millisecond, 300*time.Millisecond, time.Second, 200*time.Millisecond
-	n := &node{counters: ratelimit.NewCounters(1000), clock: cfg.Clock, policy: policies.For("shop")}
+	n := &node{counters: counting.NewCounters(1000), clock: cfg.Clock, policy: policies.For("shop")}
 	n.syncer = syncer.New(n.counters, store, syncer.NewHeartbeats(store), cfg)
 	n.syncer.Start(t.Context())
 	return n

@@ -1,0 +1,241 @@
+package counting
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// maxWaiters bounds the requests of one key that wait for permits, because the shard stays locked
+// while all of them are decided.
+const maxWaiters = 1024
+
+// waitQueue has the requests of one key that wait for permits, in order of arrival.
+type waitQueue struct {
+	waiters []*waiter
+	n       [ratelimit.MaxLimits]int64 // waiting requests under each limit of the key that counts them
+}
+
+// waiter is a request that waits for permits.
+type waiter struct {
+	request
+	since   int64         // when it arrived
+	longest time.Duration // longest wait
+	first   uint32        // first counter of its key; 0: it is decided
+	at      int64         // when it was decided
+	d       ratelimit.Decision
+	done    chan struct{} // closed when d is final
+}
+
+// decided ends the wait.
+func (w *waiter) decided(at int64) {
+	w.first, w.at = 0, at
+	close(w.done)
+}
+
+// Await is [Counters.Take] for callers that can wait. If a request under a strict limit lacks only
+// permits, Await waits until the next exchange brings some, but at most the LeaseWait of the limit.
+// This is the only case in which a decision waits. Await returns the decision and how long it
+// waited, which is 0 for an immediate decision.
+//
+// If the context ends during the wait, the request is denied and takes no permit. A request is
+// admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
+func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision, waited time.Duration) {
+	came := ratelimit.Millis(now)
+	w := c.take(came, k, e, n, &d, true)
+	if w == nil {
+		return d, 0
+	}
+	began := time.Now()
+	d = c.outcome(ctx, w)
+	waited = time.Since(began)
+	if d.Outcome == ratelimit.Allowed { // at the time of the decision, even if this goroutine runs later
+		waited = time.Duration(w.at-came) * time.Millisecond
+	}
+	d.Conclude(e)
+	return d, waited
+}
+
+// takeStrict is decide for a list with a strict limit. If the request lacks only permits,
+// takeStrict returns a waiter for it, or records the demand so that the next request finds permits.
+// If an admitted request was delayed into a later frame, takeStrict returns a waiter that is
+// already decided.
+func (q *request) takeStrict(came int64, d *ratelimit.Decision, wait bool) (w *waiter, wake bool) {
+	ms, own := came, &q.parts[0]
+	if wait {
+		ms = q.c.queue.present(came)
+	}
+	longest, wake := q.decideStrict(ms, d)
+	if d.Outcome == ratelimit.Denied && longest == 0 {
+		return nil, wake
+	}
+	own.arrive(ms, q.n)
+	switch {
+	case d.Outcome == ratelimit.Allowed && own.ls.SameFrames(came, ms):
+		return nil, wake
+	case d.Outcome == ratelimit.Denied && (!wait || own.s.waitingFor(own.first) >= maxWaiters):
+		own.addUnmet(q.n)
+		d.LackPermits()
+		return nil, wake
+	}
+	w = &waiter{request: *q, since: ms, longest: longest, first: own.first, d: *d, done: make(chan struct{})}
+	if d.Outcome == ratelimit.Allowed {
+		w.decided(ms)
+	} else {
+		own.s.addWaiter(w, own.ls)
+	}
+	return w, wake
+}
+
+// decideStrict is decide for a list with a strict limit. If the request lacks only permits, longest
+// is how long it may wait behind the requests already waiting. Otherwise longest is 0. Requests
+// never wait for room under shared limits.
+func (q *request) decideStrict(ms int64, d *ratelimit.Decision) (longest time.Duration, wake bool) {
+	room, wake := q.decide(ms, d, true)
+	if !room || d.Outcome == ratelimit.Allowed {
+		return 0, wake
+	}
+	longest = q.parts[0].lacking(ms, q.n, true)
+	if longest == 0 && d.RetryAfter == 0 { // requests ahead will use the available room
+		d.RetryAfter = ratelimit.LeaseRetry
+	}
+	return longest, wake
+}
+
+// outcome waits until the waiter is decided, or denies it.
+func (c *Counters) outcome(ctx context.Context, w *waiter) ratelimit.Decision {
+	timer := time.NewTimer(w.longest)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s := w.parts[0].s
+	s.mu.Lock()
+	if w.first != 0 {
+		s.leave(w)
+		w.d.LackPermits()
+	}
+	s.mu.Unlock()
+	if w.d.Outcome == ratelimit.Allowed && ctx.Err() != nil {
+		w.refund(w.at, w.at)
+		w.d.Outcome = ratelimit.Denied
+		w.d.LackPermits()
+	}
+	return w.d
+}
+
+// addWaiter adds a request to the queue of its key.
+func (s *shard) addWaiter(w *waiter, ls *ratelimit.Limits) {
+	if s.waiting == nil {
+		s.waiting = map[uint32]*waitQueue{}
+	}
+	q := s.waiting[w.first]
+	if q == nil {
+		q = &waitQueue{}
+		s.waiting[w.first] = q
+	}
+	q.waiters = append(q.waiters, w)
+	q.count(w, ls, 1)
+}
+
+// count adds the request to q.n for each limit that counts it, or subtracts it if sign is -1.
+func (q *waitQueue) count(w *waiter, ls *ratelimit.Limits, sign int64) {
+	skip := ls.Skip(w.grant)
+	for i := range ls.Rules {
+		if skip>>i&1 == 0 {
+			q.n[i] += sign * w.n
+		}
+	}
+}
+
+// waitingFor returns how many requests of a key wait.
+func (s *shard) waitingFor(first uint32) int {
+	if q := s.waiting[first]; q != nil {
+		return len(q.waiters)
+	}
+	return 0
+}
+
+// serve decides the waiting requests of a key, in order of arrival. A request that still lacks
+// permits keeps waiting, and so does every later request under one of the same limits. During the
+// call the queue counts as empty, so all permits are available to these requests.
+func (s *shard) serve(first uint32, ms int64) {
+	q := s.waiting[first]
+	if q == nil {
+		return
+	}
+	delete(s.waiting, first)
+	ls := ratelimit.LimitsOf(s.HotOf(first).Limits)
+	left, lack := &waitQueue{}, uint16(0)
+	for _, w := range q.waiters {
+		at, applies := max(ms, w.since), ls.Every()&^ls.Skip(w.grant)
+		if lack&applies == 0 {
+			w.d = ratelimit.Decision{Overridden: w.d.Overridden}
+			if s.decideWaiter(w, ls, at) == 0 {
+				w.decided(at)
+				continue
+			}
+		}
+		lack |= applies
+		left.waiters = append(left.waiters, w)
+		left.count(w, ls, 1)
+	}
+	if len(left.waiters) > 0 {
+		s.waiting[first] = left
+	}
+}
+
+// decideWaiter is decideStrict for the first request of the queue.
+func (s *shard) decideWaiter(w *waiter, ls *ratelimit.Limits, at int64) (longest time.Duration) {
+	own := &w.parts[0]
+	own.first, own.ls, own.skip = w.first, ls, ls.Skip(w.grant)
+	longest, wake := w.decideStrict(at, &w.d)
+	if wake {
+		w.c.queue.wake()
+	}
+	return longest
+}
+
+// demand returns how many requests wait for permits of a counter or were denied because it had
+// none.
+func (s *shard) demand(num uint32) int64 {
+	return s.leaseOf(num).unmet + s.queued(num)
+}
+
+// queued returns how many waiting requests the limit of a counter counts.
+func (s *shard) queued(num uint32) int64 {
+	if q := s.waiting[s.FirstOf(num)]; q != nil {
+		return q.n[s.HotOf(num).Rule]
+	}
+	return 0
+}
+
+// leave removes an undecided waiter from the queue of its key.
+func (s *shard) leave(w *waiter) {
+	q := s.waiting[w.first]
+	i := slices.Index(q.waiters, w)
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	q.count(w, ratelimit.LimitsOf(s.HotOf(w.first).Limits), -1)
+	if len(q.waiters) == 0 {
+		delete(s.waiting, w.first)
+	}
+	w.first = 0
+}
+
+// abandon denies the waiting requests of a key because its counters are removed.
+func (s *shard) abandon(first uint32) {
+	q := s.waiting[first]
+	if q == nil {
+		return
+	}
+	delete(s.waiting, first)
+	for _, w := range q.waiters {
+		w.d.LackPermits()
+		w.d.Outage = false // the store is not the reason
+		w.decided(w.since)
+	}
+}

@@ -1,0 +1,147 @@
+package counting
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// TestOverriddenDecisions: a decision shows that an override applied.
+func TestOverriddenDecisions(t *testing.T) {
+	p := override(t, defaults(t), "shop", "ada", perMinute(1))
+	c := NewCounters(10)
+	for _, tc := range []struct {
+		user    string
+		outcome ratelimit.Outcome
+		of      bool
+	}{{"ada", ratelimit.Allowed, true}, {"ada", ratelimit.Denied, true}, {"bob", ratelimit.Allowed, false}, {"", ratelimit.Allowed, false}} {
+		d := c.Take(at(epoch), ratelimit.Key{ClientID: "shop", Username: tc.user}, p.For("shop"), 1)
+		mustEqual(t, "outcome for "+tc.user, tc.outcome, d.Outcome)
+		mustEqual(t, "overridden for "+tc.user, tc.of, d.Overridden)
+	}
+	d, denies := c.Denies(at(epoch), ratelimit.Key{ClientID: "shop", Username: "ada"}, p.For("shop"))
+	mustEqual(t, "denied beforehand", true, denies)
+	mustEqual(t, "overridden beforehand", true, d.Overridden)
+	mustEqual(t, "refunded", true, c.Refund(at(epoch), at(epoch), ratelimit.Key{ClientID: "shop", Username: "ada"}, p.For("shop"), 1))
+}
+
+// TestOverrideOfALongName: overrides apply to names that are counted under a digest.
+func TestOverrideOfALongName(t *testing.T) {
+	client, user := strings.Repeat("c", 128), strings.Repeat("u", 128)
+	p := override(t, defaults(t), client, user, perMinute(1))
+	c := NewCounters(10)
+	c.Take(at(epoch), ratelimit.Key{ClientID: client, Username: user}, p.For(client), 1)
+	mustEqual(t, "outcome", ratelimit.Denied, c.Take(at(epoch), ratelimit.Key{ClientID: client, Username: user}, p.For(client), 1).Outcome)
+}
+
+// TestOverrideKeepsCounts: the counts of a key stay when an override is set or removed, as with any
+// change of limits. See [TestMovedLimitIsNotFreed] and [TestChangeDuringExchange].
+func TestOverrideKeepsCounts(t *testing.T) {
+	sixes := perMinute(6)
+	sixes.Frames = 6
+	for _, tc := range []struct {
+		name  string
+		own   []ratelimit.Limit
+		after string // outcomes of requests under the override, after four
+	}{
+		{"higher", []ratelimit.Limit{perMinute(6)}, "allowed allowed denied"},
+		{"lower", []ratelimit.Limit{perMinute(3)}, "denied"},
+		{"other frames", []ratelimit.Limit{sixes}, "allowed allowed denied"},
+		{"one more limit, behind", []ratelimit.Limit{perMinute(6), ratelimit.NewLimit("per-hour", 1, time.Hour)}, "allowed denied"},
+		{"one more limit, before, so that its document is another", []ratelimit.Limit{ratelimit.NewLimit("per-hour", 9, time.Hour), perMinute(6)}, "allowed allowed denied"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			whole := edited(t, defaults(t), func(e *ratelimit.CompiledEdit) error {
+				return e.SetPolicy("client", &ratelimit.Policy{User: []ratelimit.Limit{perMinute(5)}}, "")
+			})
+			p := play(t, perMinute(5))
+			p.eff = whole.For("client")
+			p.take(3, ratelimit.Allowed)
+			p.finish(p.begin(), Result{Status: Applied, Read: true, Document: nil})
+			p.eff = override(t, whole, "client", "user", tc.own...).For("client")
+			used := int64(4)
+			for _, want := range strings.Fields(tc.after) {
+				d := p.c.Take(p.now, p.k, p.eff, 1)
+				if d.Outcome.String() != want {
+					t.Fatalf("after %d requests: %s, want %s", used, d.Outcome, want)
+				}
+				if d.Outcome == ratelimit.Allowed {
+					used++
+				}
+			}
+			// Back under the limit of all users: five at most.
+			p.eff = whole.For("client")
+			if used < 5 {
+				p.take(1, ratelimit.Allowed)
+			}
+			p.take(1, ratelimit.Denied)
+			other := p.c.Take(p.now, ratelimit.Key{ClientID: "client", Username: "other"}, p.eff, 5)
+			mustEqual(t, "outcome for another user", ratelimit.Allowed, other.Outcome)
+		})
+	}
+}
+
+// TestOverrideDuringExchange: counts survive when an override is set during an exchange.
+func TestOverrideDuringExchange(t *testing.T) {
+	minutes := perMinute(100)
+	shorter := perMinute(200)
+	shorter.Frames = 6
+	whole := edited(t, defaults(t), func(e *ratelimit.CompiledEdit) error {
+		return e.SetPolicy("client", &ratelimit.Policy{User: []ratelimit.Limit{minutes}}, "")
+	})
+	for _, own := range [][]ratelimit.Limit{{perMinute(50)}, {shorter}, {ratelimit.NewLimit("per-second", 50, time.Second), minutes}} {
+		t.Run(fmt.Sprint(len(own), own[0].Frames, own[0].Requests), func(t *testing.T) {
+			p := play(t, minutes)
+			p.eff = whole.For("client")
+			p.read(&ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 10)})
+			task := p.begin()
+			p.take(1, ratelimit.Allowed)
+			p.eff = override(t, whole, "client", "user", own...).For("client")
+			p.take(1, ratelimit.Allowed)
+			p.finish(task, Result{Status: Applied})
+			p.take(1, ratelimit.Allowed)
+			for _, u := range p.c.Usage(p.now, p.k) {
+				if u.Limit.Name == "per-minute" && u.Estimate != 14 {
+					t.Errorf("%+v, want an estimate of 14", u)
+				}
+			}
+		})
+	}
+}
+
+// TestOverrideAllocatesNothing: neither for a user with an override nor for one without.
+func TestOverrideAllocatesNothing(t *testing.T) {
+	p := override(t, defaults(t), "shop", "ada", perMinute(ratelimit.MaxRequests))
+	c := NewCounters(10)
+	for _, user := range []string{"ada", "bob", ""} {
+		k := ratelimit.Key{ClientID: "shop", Username: user}
+		c.Take(at(epoch), k, p.For("shop"), 1)
+		if n := testing.AllocsPerRun(100, func() { c.Take(at(epoch), k, p.For("shop"), 1) }); n > 0 {
+			t.Errorf("%v allocations for %q", n, user)
+		}
+	}
+}
+
+// BenchmarkTakeOverridden measures one decision for a client with some overridden users.
+func BenchmarkTakeOverridden(b *testing.B) {
+	large := []ratelimit.Limit{perMinute(ratelimit.MaxRequests)}
+	p := edited(b, defaults(b), func(e *ratelimit.CompiledEdit) error {
+		err := e.SetPolicy("shop", &ratelimit.Policy{User: large}, "")
+		for i := range 1000 {
+			err = firstOf(err, e.SetOverride("shop", fmt.Sprint("user-", i), []ratelimit.Limit{perMinute(ratelimit.MaxRequests - int64(i) - 1)}))
+		}
+		return firstOf(err, e.SetPolicy("plain", &ratelimit.Policy{User: large}, ""))
+	})
+	c := NewCounters(10)
+	for _, k := range []ratelimit.Key{{ClientID: "plain", Username: "user-7"}, {ClientID: "shop", Username: "other"}, {ClientID: "shop", Username: "user-7"}} {
+		b.Run(k.ClientID+"/"+k.Username, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Take(at(epoch), k, p.For(k.ClientID), 1)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package counting
+
+import (
+	"sync"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/slab"
+)
+
+// shard holds a part of the keys under one lock.
+type shard struct {
+	// A decision reads the fields up to hot; they fill a cache line.
+	mu  sync.Mutex
+	all *totals
+	slab.Records
+
+	inbox  []uint32 // counters for the syncer
+	outbox []uint32 // the previous inbox, for reuse
+	number uint32
+	kind   kind
+
+	repairs map[uint32]*repairs // by counter
+	carried map[uint32][]carry  // by counter
+	shared  []overflow
+	leases  map[uint32]*lease     // by counter
+	waiting map[uint32]*waitQueue // by the first counter of their key
+	_       [8]byte               // shards share no cache line
+}
+
+// crowded reports whether too few numbers are left for the counters of another key. It keeps enough
+// numbers for all overflow counters.
+func (s *shard) crowded(ls *ratelimit.Limits) bool {
+	return int(s.FreeCount)+slab.MaxNumber+1-int(s.Numbers) < len(ls.Rules)+maxOverflow*ratelimit.MaxLimits
+}
+
+// remove drops a key and its counters. Its room stays reserved.
+func (s *shard) remove(first uint32) {
+	s.Drop(first)
+	s.unchain(first)
+}
+
+// unchain frees the counters of a key. It does not touch the index.
+func (s *shard) unchain(first uint32) {
+	s.abandon(first)
+	for num := first; num != 0; num = s.HotOf(num).Next {
+		delete(s.repairs, num)
+		delete(s.carried, num)
+		delete(s.leases, num)
+	}
+	s.Free(first)
+}
