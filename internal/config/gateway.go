@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/gateway/tokenpath"
+	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -63,7 +63,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	}
 	g.checkIgnored(es)
 	for i, p := range g.TokenPath {
-		if _, err := tokenpath.Parse(p); err != nil {
+		if _, err := tokenrequest.ParsePath(p); err != nil {
 			es.Add(fielderr.Item("gateway.token_path", i), "%q: %v", p, err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/gateway/tokenpath"
+	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
@@ -114,8 +114,8 @@ type Introspection interface {
 // concurrent use.
 type Gateway struct {
 	o        Options
-	paths    []tokenpath.Pattern // of token endpoints
-	public   *publicOrigin       // nil: unknown
+	paths    []tokenrequest.PathPattern // of token endpoints
+	public   *publicOrigin              // nil: unknown
 	underWay *underWay
 	gone     *atomic.Int64  // requests that continue after their client hung up, see lasting
 	next     http.Handler   // of a middleware, handles requests that pass; otherwise all but token requests
@@ -140,12 +140,12 @@ type Gateway struct {
 }
 
 // patterns parses the paths. Its error joins the errors of all malformed paths.
-func patterns(paths []string) (all []tokenpath.Pattern, err error) {
+func patterns(paths []string) (all []tokenrequest.PathPattern, err error) {
 	if len(paths) == 0 {
 		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
 	}
 	for _, p := range paths {
-		parsed, bad := tokenpath.Parse(p)
+		parsed, bad := tokenrequest.ParsePath(p)
 		if bad != nil {
 			err = errors.Join(err, fmt.Errorf("gateway: token path %q: %w", p, bad))
 		}
@@ -295,7 +295,7 @@ func (g *Gateway) isToken(r *http.Request) bool {
 
 // isTokenPath reports whether an upstream may treat the path of a URL as a token endpoint.
 func (g *Gateway) isTokenPath(u *url.URL) bool {
-	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.MatchURL(u) })
+	return slices.ContainsFunc(g.paths, func(p tokenrequest.PathPattern) bool { return p.MatchURL(u) })
 }
 
 // rewrite turns a client's request into a request to the upstream.

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
 // isNear reports whether the upstream may route a request to a token endpoint although its path
 // differs.
 func (g *Gateway) isNear(r *http.Request) bool {
-	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.NearURL(r.URL) })
+	return slices.ContainsFunc(g.paths, func(p tokenrequest.PathPattern) bool { return p.NearURL(r.URL) })
 }
 
 // asksNear reports whether a request with such a path may be a token request. It reads up to

@@ -1,4 +1,4 @@
-package tokenpath
+package tokenrequest
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ func TestParseRefuses(t *testing.T) {
 		"/realm*/token", "/a/**/token", "/***/token", "/*x", // these would match only paths that contain a *
 		"/**", // and this one would match every path
 	} {
-		if got, err := Parse(p); !errors.Is(err, ErrMalformed) {
-			t.Errorf("Parse(%q) = %q, %v, want ErrMalformed", p, got, err)
+		if got, err := ParsePath(p); !errors.Is(err, ErrMalformedPath) {
+			t.Errorf("ParsePath(%q) = %q, %v, want ErrMalformedPath", p, got, err)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestMatch(t *testing.T) {
 		{"/**/*/token", "/a/b/token", true},
 		{"/**/*/token", "/token", false},
 	} {
-		p, err := Parse(tc.pattern)
+		p, err := ParsePath(tc.pattern)
 		check.OK(t, err)
 		if got := p.Match(tc.path); got != tc.want {
 			t.Errorf("%s: Match(%q) = %v", tc.pattern, tc.path, got)
@@ -80,7 +80,7 @@ func TestMatchURL(t *testing.T) {
 	} {
 		u, err := url.ParseRequestURI(target)
 		check.OK(t, err)
-		p, err := Parse("/realms/*/token")
+		p, err := ParsePath("/realms/*/token")
 		check.OK(t, err)
 		if got := p.MatchURL(u); got != want {
 			t.Errorf("MatchURL(%q) = %v", target, got)
@@ -114,7 +114,7 @@ func TestNearURL(t *testing.T) {
 		{"/**/o/token", []string{"/a/o/token/x", "/o/token.json", "/a/index.php/o/token"}, []string{"/o/a/token", "/token/x"}},
 		{"/", nil, []string{"/x", "/x?a=b"}},
 	} {
-		p, err := Parse(tc.pattern)
+		p, err := ParsePath(tc.pattern)
 		check.OK(t, err)
 		for i, target := range append(tc.near, tc.far...) {
 			u, err := url.ParseRequestURI(target)

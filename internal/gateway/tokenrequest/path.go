@@ -1,4 +1,4 @@
-package tokenpath
+package tokenrequest
 
 import (
 	"errors"
@@ -9,34 +9,34 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is the path of a token endpoint, split into segments. A * matches any segment. A first
+// PathPattern is the path of a token endpoint, split into segments. A * matches any segment. A first
 // segment ** matches any number of segments, including zero, for servers that treat the path before
 // the endpoint as the name of an issuer.
-type Pattern []string
+type PathPattern []string
 
-// ErrMalformed is the error of a path that no request can have, or that would not match the way it
+// ErrMalformedPath is the error of a path that no request can have, or that would not match the way it
 // reads.
-var ErrMalformed = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token, and ** at its start for any number of them")
+var ErrMalformedPath = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token, and ** at its start for any number of them")
 
-// Parse parses a configured path. It returns [ErrMalformed] if the path is invalid.
-func Parse(p string) (Pattern, error) {
+// ParsePath parses a configured path. It returns [ErrMalformedPath] if the path is invalid.
+func ParsePath(p string) (PathPattern, error) {
 	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#;%\\") || path.Clean(p) != p {
-		return nil, ErrMalformed
+		return nil, ErrMalformedPath
 	}
 	segments := strings.Split(normal(p), "/")
 	for i, s := range segments {
 		leads := s == "**" && i == 1 && len(segments) > 2 // a lone ** would match every path
 		if s != "*" && !leads && strings.ContainsRune(s, '*') {
-			return nil, ErrMalformed
+			return nil, ErrMalformedPath
 		}
 	}
 	return segments, nil
 }
 
-// MatchURL is [Pattern.Match] for the path of a URL. Some servers decode a path before they remove
+// MatchURL is [PathPattern.Match] for the path of a URL. Some servers decode a path before they remove
 // parameters. Others, such as Keycloak, treat an encoded slash as a part of the parameter that
 // contains it. MatchURL tries both.
-func (p Pattern) MatchURL(u *url.URL) bool {
+func (p PathPattern) MatchURL(u *url.URL) bool {
 	if p.Match(u.Path) {
 		return true
 	}
@@ -53,7 +53,7 @@ func (p Pattern) MatchURL(u *url.URL) bool {
 //
 // Other endpoints may have such paths, too. The parameters of the request then decide whether it is
 // a token request.
-func (p Pattern) NearURL(u *url.URL) bool {
+func (p PathPattern) NearURL(u *url.URL) bool {
 	if p.near(u.Path) {
 		return true
 	}
@@ -76,7 +76,7 @@ func (p Pattern) NearURL(u *url.URL) bool {
 // near reports whether the path contains the segments of the pattern, at its start or after a
 // script. A script is a segment with a dot. It may be in a folder. Only scripts may stand between
 // the segments.
-func (p Pattern) near(path string) bool {
+func (p PathPattern) near(path string) bool {
 	if behind, found := behindAuthority(path); found && p.near("/"+behind) {
 		return true
 	}
@@ -115,7 +115,7 @@ func begins(segment, want string) bool {
 // A path with a segment .. always matches, because its target depends on whether the server
 // resolves it before or after it removes parameters and merges slashes. Clients resolve such
 // segments themselves.
-func (p Pattern) Match(path string) bool {
+func (p PathPattern) Match(path string) bool {
 	if climbs(path) || p.match(path) {
 		return true
 	}
@@ -123,7 +123,7 @@ func (p Pattern) Match(path string) bool {
 	return found && p.match(behind)
 }
 
-func (p Pattern) match(path string) bool {
+func (p PathPattern) match(path string) bool {
 	rest := normal(path)
 	for _, want := range slices.Backward(p) {
 		if want == "**" {
