@@ -116,7 +116,8 @@ func (f *failing) Client(ctx context.Context, id string) (clientcfg.Client, erro
 // fail puts a failing store below the service.
 func (w *world) fail(edits ...func(*grants.Options)) *failing {
 	w.tb.Helper()
-	f := &failing{testworld.Failing{Backend: w.store.Store}, w.store}
+	f := &failing{clients: w.store}
+	f.Backend = w.store.Store
 	w.reopen(append(edits, func(o *grants.Options) {
 		o.Store, o.Users, o.Stored = grants.NewRepository(f), accounts.NewUsers(w.store.Follower, f), f
 	})...)

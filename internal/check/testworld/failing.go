@@ -2,6 +2,7 @@ package testworld
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"oauth-server/internal/overload"
@@ -11,6 +12,7 @@ import (
 // Failing is a store with one operation that fails, such as "Get users".
 type Failing struct {
 	store.Backend
+	mu        sync.Mutex // of Rank
 	Operation string
 	Err       error
 	Hits      int // how often it was called
@@ -22,7 +24,9 @@ type Failing struct {
 
 // try calls do unless the operation fails.
 func (f *Failing) try(ctx context.Context, operation string, do func() error) error {
+	f.mu.Lock()
 	f.Rank = overload.RankFrom(ctx)
+	f.mu.Unlock()
 	if f.Begun != nil {
 		f.Begun(operation)
 	}
