@@ -17,7 +17,8 @@ import (
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"user":[{"name":"per-minute","requests":10,"window":"60s"}]}`, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
-		`{"user":[{"on_outage":"deny"}],"total":[{"name":"t","strict":true}],"max_wait":"2s","over_limit":"deny","ban":{"denials":3}}`,
+		`{"user":[{"requests":5,"on_outage":"deny","grants":["password"]}],"client":[{"strict":true,"lease_wait":"70ms"}]}`,
+		`{"user":[{}],"total":[{"name":"t","requests":500}],"source":[{"name":"s"}],"max_wait":"2s","max_waiting":3,"over_limit":"deny","ban":{"denials":3}}`,
 		`{"user":[{"requests":1e3,"window":"1.5s","algorithm":"fixed","soft_ratio":0.5}]}`, `{"a":1,"a":2}`, `[[[`, `{"user":[{"window":"-1s"}]}`,
 	} {
 		f.Add([]byte(seed))
