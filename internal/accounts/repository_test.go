@@ -53,6 +53,9 @@ func TestRevocationRecords(t *testing.T) {
 		check.OK(t, err)
 		check.Equal(t, fmt.Sprint(tt.names), yes, tt.want)
 	}
+	revoked, err := r.RevokedOf(ctx, []string{"b", "a", "c"})
+	check.OK(t, err)
+	check.Equal(t, "revoked", revoked, []string{"a"})
 	n, err := r.Sweep(ctx, start.Add(time.Minute))
 	check.OK(t, err)
 	check.Equal(t, "removed before the later time", n, 0)

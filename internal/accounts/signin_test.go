@@ -233,3 +233,17 @@ func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	w.clock.Advance(wait)
 	check.OK(t, w.signIn(here, "alice", password))
 }
+
+func TestNewRefuses(t *testing.T) {
+	good := newWorld(t).opts
+	for name, edit := range map[string]func(o *accounts.Options){
+		"no users": func(o *accounts.Options) { o.Users = nil }, "no deriver": func(o *accounts.Options) { o.Deriver = nil },
+		"no session": func(o *accounts.Options) { o.SessionsPerUser = -1 }, "tiny session": func(o *accounts.Options) { o.SessionLifetime = 1 },
+		"bad limit": func(o *accounts.Options) { o.SignIns = ratelimit.NewLimit("x", -1, time.Minute) },
+	} {
+		opts := good
+		edit(&opts)
+		_, err := accounts.New(opts)
+		check.Equal(t, name+" is refused", err != nil, true)
+	}
+}
