@@ -60,7 +60,7 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/performance.md (15 minutes)
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write lab/pages/performance.md (15 minutes)
 	lab/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
@@ -69,7 +69,7 @@ bench-compare: ## Compare the last `make bench` with the committed one
 	go -C lab tool benchstat committed=<(git show HEAD:lab/results/bench.txt) now=results/bench.txt
 
 OVERLOAD ?=
-bench-overload: ## Measure an overloaded server; write docs/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
+bench-overload: ## Measure an overloaded server; write lab/pages/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
 	go -C lab build -o $(BIN)/overload ./cmd/overload
 	cd lab && taskset -c 1 $(BIN)/overload $(OVERLOAD)
 
@@ -110,13 +110,13 @@ soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffe
 
 PARTS ?=
 SCALE ?=
-scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
+scale: ## Measure what clients, policies and sign-ins cost; write lab/pages/scale.md (SCALE=small writes nothing)
 	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small)
 
-clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md, docs/scale.md and docs/accuracy.md (10 minutes)
+clusters: ## Simulate clusters; write the tables of lab/pages/simulate-clusters.md, lab/pages/scale.md and lab/pages/accuracy.md (10 minutes)
 	go -C lab test ./clusters -run '^TestStudies$$' -timeout 1h -update
 
-accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
+accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of lab/pages/accuracy.md
 	go -C lab test ./clusters -run '^TestStudies$$/^cluster-' -timeout 1h -update
 	go -C lab test ./accuracy -run '^TestStudies$$' -timeout 1h -update
 

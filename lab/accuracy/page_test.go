@@ -1,5 +1,5 @@
 // Package accuracy compares the algorithms of rate limiting on traffic that is made up, and writes the tables and charts
-// of docs/accuracy.md: `make accuracy` runs its tests with -update. The figures beside published ones are cells of the
+// of lab/pages/accuracy.md: `make accuracy` runs its tests with -update. The figures beside published ones are cells of the
 // tables, and the charts are drawn from them and from the same studies. The tables of several instances are those that
 // lab/clusters has written. Nothing else depends on the time or the machine: if the code is the same, the page is.
 package accuracy
@@ -17,7 +17,7 @@ import (
 
 const (
 	root     = "../.."
-	pageFile = "docs/accuracy.md"
+	pageFile = "lab/pages/accuracy.md"
 )
 
 var update = flag.Bool("update", false, "run all studies, and write their tables and charts")

@@ -107,7 +107,7 @@ func TestPagesHaveTheSections(t *testing.T) {
 			}
 			made = after
 		}
-		if s.chart != "" && !strings.Contains(rest, "("+strings.TrimPrefix(s.chart, "docs/")+")") {
+		if s.chart != "" && !strings.Contains(rest, "(../../"+s.chart+")") {
 			t.Errorf("%s does not show %s after %s", s.file, s.chart, s.name)
 		}
 	}

@@ -14,9 +14,9 @@ type section struct {
 }
 
 const (
-	clustersPage = "docs/simulate-clusters.md"
-	scalePage    = "docs/scale.md"
-	accuracyPage = "docs/accuracy.md"
+	clustersPage = "lab/pages/simulate-clusters.md"
+	scalePage    = "lab/pages/scale.md"
+	accuracyPage = "lab/pages/accuracy.md"
 )
 
 var (

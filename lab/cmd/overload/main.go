@@ -1,5 +1,5 @@
 // Command overload measures what becomes of requests when more are offered than the server can answer, each client below
-// its limit, with admission control and without. It writes the tables of docs/overload.md and its picture.
+// its limit, with admission control and without. It writes the tables of lab/pages/overload.md and its picture.
 // `make bench-overload` runs it:
 //
 //	go -C lab build -o ../.bin/overload ./cmd/overload && cd lab && taskset -c 1 ../.bin/overload
@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	pageFile    = "../docs/overload.md"
+	pageFile    = "pages/overload.md"
 	pictureFile = "../docs/pictures/overload-success.svg"
 )
 

@@ -17,11 +17,11 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../docs/performance.md")
+	page, err := os.ReadFile("../../pages/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), strings.TrimSpace(table)) {
-		t.Error("docs/performance.md does not have the table of lab/results/bench.txt; make bench writes both")
+		t.Error("lab/pages/performance.md does not have the table of lab/results/bench.txt; make bench writes both")
 	}
 }

@@ -1,5 +1,5 @@
 // Command scale measures what the server costs as clients, policies and sign-ins grow in number, and writes
-// the tables of docs/scale.md. `make scale` runs it:
+// the tables of lab/pages/scale.md. `make scale` runs it:
 //
 //	go -C lab run ./cmd/scale [-parts clients,rest] [-small]
 //
@@ -24,7 +24,7 @@ import (
 	"oauth-server/lab/servers"
 )
 
-const pageFile = "../docs/scale.md"
+const pageFile = "pages/scale.md"
 
 func main() {
 	list := flag.String("parts", "", "parts to measure, comma-separated (default all: "+strings.Join(names(), ",")+")")
