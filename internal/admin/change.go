@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/guard"
 	"oauth-server/internal/admin/preview"
@@ -80,7 +82,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 			err = after.CheckEnds(p).Err()
 		}
 		if err == nil {
-			err = s.o.Clients.Directory().LockedOut(p, after)
+			err = lockout.Newly(s.o.Clients.Directory(), p, after)
 		}
 		if err != nil {
 			return e, err

@@ -21,9 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg/labels"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
@@ -352,7 +353,7 @@ func literal(t reflect.Type) string {
 		return `{"type":["object","null"]}`
 	case reflect.TypeFor[time.Duration]():
 		return `{"type":"string"}`
-	case reflect.TypeFor[clientcfg.Labels]():
+	case reflect.TypeFor[labels.Set]():
 		return `{"type":"object","additionalProperties":{"type":"string"}}`
 	case reflect.TypeFor[ratelimit.Grants]():
 		return `{"type":"array","items":{"type":"string"},"minItems":1,"uniqueItems":true}`

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/clientcfg/labels"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/admin/targets"
@@ -344,7 +346,7 @@ const labelParameter = "label"
 // filter reads which clients the query selects.
 func (c *call) filter() (registry.Filter, error) {
 	for _, label := range c.query[labelParameter] {
-		if err := clientcfg.CheckSelector(label); err != nil {
+		if err := labels.CheckSelector(label); err != nil {
 			return registry.Filter{}, problem.InvalidField(labelParameter, "%v", err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
@@ -92,7 +94,7 @@ func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) 
 			out.SecretExpiresAt = new(int64)
 		}
 		if policies := r.server.o.Policies; policies != nil {
-			if err := policies.Snapshot().LocksOut(c); err != nil {
+			if err := lockout.By(policies.Snapshot(), c); err != nil {
 				out.LockedOut = err.Error()
 			}
 		}

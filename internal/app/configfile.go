@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
@@ -256,7 +258,7 @@ func (l *limiting) rebase(ctx context.Context, cfg *config.Config) error {
 // locksOut returns an error if new policies lock out an operator's client that the old ones do not,
 // as for a change by an operator.
 func (l *limiting) locksOut(before, after *clientcfg.PolicySnapshot) error {
-	if err := l.base.clients.Directory().LockedOut(before, after); err != nil {
+	if err := lockout.Newly(l.base.clients.Directory(), before, after); err != nil {
 		return fmt.Errorf("rate_limit: %w", err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 )
@@ -70,7 +72,7 @@ func (l *limiting) findMisfits() {
 	}}
 	l.lockedOut = &misfits{clients: clients, policies: l.policies, find: func(of *clientcfg.Directory, with *clientcfg.PolicySnapshot) (ids []string) {
 		for c := range of.Operators() {
-			if with.LocksOut(c) != nil {
+			if lockout.By(with, c) != nil {
 				ids = append(ids, c.ID)
 			}
 		}
@@ -109,7 +111,7 @@ func (l *limiting) warnOfLockedOut(ctx context.Context, message string) {
 	for _, id := range begun[:min(len(begun), mostMisfitsLogged)] {
 		if c, ok := l.base.clients.Directory().Client(id); ok {
 			l.base.log.LogAttrs(ctx, slog.LevelWarn, message, //nolint:sloglint // one of two constants
-				slog.Any("error", l.policies.Snapshot().LocksOut(c)))
+				slog.Any("error", lockout.By(l.policies.Snapshot(), c)))
 		}
 	}
 }

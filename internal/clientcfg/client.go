@@ -1,14 +1,12 @@
 package clientcfg
 
 import (
-	"fmt"
-	"net"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"oauth-server/internal/clientcfg/labels"
+	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -48,9 +46,9 @@ type Client struct {
 	// for its audience.
 	ResourceServer bool `json:"resource_server,omitempty"`
 	// FirstParty marks a client of the server's own operator. Its users are not asked for consent.
-	FirstParty bool      `json:"first_party,omitempty"`
-	Labels     Labels    `json:"labels,omitempty"`
-	CreatedAt  time.Time `json:"created_at"`
+	FirstParty bool       `json:"first_party,omitempty"`
+	Labels     labels.Set `json:"labels,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
 	// Stamp identifies this registration. A revocation changes its count.
 	Stamp   secret.Stamp `json:"-"`
 	Version int64        `json:"version"` // +1 with every change, against lost updates
@@ -114,11 +112,11 @@ func (c *Client) Validate() error {
 		}
 	}
 	for i, u := range c.RedirectURIs {
-		if err := ValidateRedirectURI(u); err != nil {
+		if err := redirecturi.Validate(u); err != nil {
 			errs.Add(fielderr.Item("redirect_uris", i), "%v", err)
 		}
 	}
-	errs = append(errs, checkPairs(c.Labels.Pairs())...)
+	errs = append(errs, labels.Check(c.Labels.Pairs())...)
 	c.validateKind(&errs)
 	c.validateTimes(&errs)
 	return errs.Err()
@@ -190,89 +188,4 @@ func ValidScopeToken(s string) bool {
 		}
 	}
 	return true
-}
-
-// ValidateRedirectURI returns an error if a redirect URI cannot be registered. It must be absolute,
-// without a fragment (RFC 6749 3.1.2), and https unless it is a loopback address (RFC 8252 7.3) or
-// has a private-use scheme with a dot in its name (RFC 8252 7.1). It also refuses URIs that could
-// never match a request: those with wildcards or with characters that a URI cannot contain.
-func ValidateRedirectURI(raw string) error {
-	if isPlainHTTPS(raw) {
-		return nil
-	}
-	return validateAnyRedirectURI(raw)
-}
-
-// isPlainHTTPS reports whether a URI is https with a host without a port, and a path and query
-// without escapes. Most are, and a start reads 100,000 of them. url.Parse took a tenth of that
-// time.
-func isPlainHTTPS(raw string) bool {
-	rest, ok := strings.CutPrefix(raw, "https://")
-	host := 0
-	for host < len(rest) && (isAlphanumeric(rest[host]) || rest[host] == '-' || rest[host] == '.') {
-		host++
-	}
-	path := rest[host:]
-	for i := range len(path) {
-		if c := path[i]; !isAlphanumeric(c) && strings.IndexByte("/-._~?=&", c) < 0 {
-			return false
-		}
-	}
-	return ok && host > 0 && (path == "" || path[0] == '/')
-}
-
-func isAlphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
-func validateAnyRedirectURI(raw string) error {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || strings.ContainsFunc(raw, notInURI):
-		return fmt.Errorf("%q is not a URI", raw)
-	case u.Scheme == "":
-		return fmt.Errorf("%q is not absolute", raw)
-	case u.Fragment != "" || strings.Contains(raw, "#"):
-		return fmt.Errorf("%q has a fragment", raw)
-	case u.User != nil:
-		return fmt.Errorf("%q carries user information", raw)
-	case strings.Contains(u.Scheme, "."):
-		return nil
-	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
-		return validateAuthority(raw, u)
-	}
-	return fmt.Errorf("%q must be https, http on a loopback address, or a private-use scheme such as com.example.app", raw)
-}
-
-// notInURI reports whether a URI cannot contain r unescaped (RFC 3986 section 2).
-func notInURI(r rune) bool {
-	switch r {
-	case '"', '<', '>', '\\', '^', '{', '|', '}', '`':
-		return true
-	}
-	return r <= 0x20 || r >= 0x7f
-}
-
-func validateAuthority(raw string, u *url.URL) error {
-	if u.Hostname() == "" {
-		return fmt.Errorf("%q names no host", raw)
-	}
-	if strings.Contains(u.Host, "*") {
-		return fmt.Errorf("%q has a wildcard: each redirect URI is registered by itself", raw)
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("%q has a port that is not from 1 to 65535", raw)
-		}
-	}
-	return nil
-}
-
-// IsLoopback reports whether host is a loopback IP literal or localhost.
-func IsLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

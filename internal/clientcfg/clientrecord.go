@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/document"
@@ -93,7 +94,7 @@ func decodeClient(record *store.Record) (c Client, err error) {
 		case "firstParty":
 			c.FirstParty = r.Bool()
 		case "labels":
-			c.Labels = LabelsOf(r.Strings())
+			c.Labels = labels.Of(r.Strings())
 		case "createdAt":
 			c.CreatedAt = r.Time()
 		case "stamp":

@@ -2,7 +2,6 @@ package clientcfg
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -34,26 +33,6 @@ func TestClientRecord(t *testing.T) {
 		got, err := decodeClient(&r)
 		check.OK(t, err)
 		check.Equal(t, fields.Field(i).Name, got, c)
-	}
-}
-
-// TestPlainHTTPS: a URI accepted without parsing is also accepted with parsing.
-func TestPlainHTTPS(t *testing.T) {
-	r, plain := rand.New(rand.NewPCG(1, 2)), 0
-	const alphabet = "a0.-/?=&_~Z:@%#*[] \x7f\xff"
-	for range 20_000 {
-		uri := []byte("https://")
-		for range r.IntN(8) {
-			uri = append(uri, alphabet[r.IntN(len(alphabet))])
-		}
-		if !isPlainHTTPS(string(uri)) {
-			continue
-		}
-		plain++
-		check.OK(t, validateAnyRedirectURI(string(uri)))
-	}
-	if plain < 100 || !isPlainHTTPS("https://app.example/cb?a=1&b=2") {
-		t.Errorf("%d URIs were plain: the test is blind", plain)
 	}
 }
 

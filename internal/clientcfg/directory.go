@@ -137,7 +137,7 @@ func (e *directoryEdit) apply(r Record) {
 		e.next.unreadable[r.ID] = r.Err
 		return
 	}
-	operates := r.Client.operates() // called before entry removes the scopes and the audience
+	operates := r.Client.Operates() // called before entry removes the scopes and the audience
 	added := e.known.entry(r.Client)
 	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
 		added = known

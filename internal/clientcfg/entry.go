@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/secret"
 )
 
@@ -56,7 +57,7 @@ func (e *entry) id() string { return e.text[:e.idEnd] }
 func (e *entry) client() *Client {
 	c := e.shape.client()
 	c.ID, c.Name, c.SecretDigest = e.id(), e.text[e.idEnd:e.nameEnd], e.digest
-	c.Labels = Labels(e.text[e.stampEnd:e.labelsEnd])
+	c.Labels = labels.Set(e.text[e.stampEnd:e.labelsEnd])
 	if lines := e.text[e.labelsEnd:]; lines != "" {
 		c.RedirectURIs = strings.Split(lines, "\n")
 	}

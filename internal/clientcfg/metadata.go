@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -20,16 +21,16 @@ type Metadata struct {
 	ClientID string `json:"client_id" schema:"required"`
 	Name     string `json:"client_name,omitempty"`
 	// none: a public client; it cannot change between none and the others
-	AuthMethod     string   `json:"token_endpoint_auth_method" schema:"enum=none|client_secret_basic|client_secret_post"`
-	Grants         []Grant  `json:"grant_types"`
-	ResponseTypes  []string `json:"response_types"` // code, if the client may use authorization_code
-	RedirectURIs   []string `json:"redirect_uris"`
-	Scope          string   `json:"scope,omitempty"` // all scopes that it may request, separated by spaces
-	Audience       []string `json:"audience"`        // aud of its tokens; empty: the issuer
-	RequirePKCE    bool     `json:"require_pkce"`
-	ResourceServer bool     `json:"resource_server"` // it may introspect all access tokens
-	FirstParty     bool     `json:"first_party"`     // its users are not asked for their consent
-	Labels         Labels   `json:"labels,omitempty"`
+	AuthMethod     string     `json:"token_endpoint_auth_method" schema:"enum=none|client_secret_basic|client_secret_post"`
+	Grants         []Grant    `json:"grant_types"`
+	ResponseTypes  []string   `json:"response_types"` // code, if the client may use authorization_code
+	RedirectURIs   []string   `json:"redirect_uris"`
+	Scope          string     `json:"scope,omitempty"` // all scopes that it may request, separated by spaces
+	Audience       []string   `json:"audience"`        // aud of its tokens; empty: the issuer
+	RequirePKCE    bool       `json:"require_pkce"`
+	ResourceServer bool       `json:"resource_server"` // it may introspect all access tokens
+	FirstParty     bool       `json:"first_party"`     // its users are not asked for their consent
+	Labels         labels.Set `json:"labels,omitempty"`
 }
 
 // Metadata returns the client as operators see it, without secrets.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -258,7 +260,7 @@ func TestLocksOut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := compile(t, clientcfg.PolicySet{}.WithPolicy("ops", &clientcfg.ClientPolicy{Policy: tt.policy}))
-			requireError(t, p.LocksOut(operator(tt.client)), tt.want)
+			requireError(t, lockout.By(p, operator(tt.client)), tt.want)
 		})
 	}
 }

@@ -99,6 +99,11 @@ func valueIn[V any](m ratelimit.Map[V], name string, changed func(*V) int64) (js
 // For returns the limits that apply to the client. It costs a map lookup.
 func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
 
+// SharedMode returns the mode of a client at instances without a mode of their own.
+func (p *PolicySnapshot) SharedMode(clientID string) ratelimit.Mode {
+	return p.live.SharedMode(clientID)
+}
+
 // ForUnknown is like For, for an unknown client at that place of the canary share, in percent.
 func (p *PolicySnapshot) ForUnknown(place float64) *ratelimit.Effective {
 	return p.live.ForUnknown(place)

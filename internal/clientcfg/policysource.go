@@ -133,7 +133,7 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.use(ctx, next.at(now))
+	s.use(ctx, next.At(now))
 	return nil
 }
 
@@ -225,7 +225,7 @@ func (s *PolicySource) End(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.current.Load()
-	next := old.at(s.clock())
+	next := old.At(s.clock())
 	if next != old {
 		s.use(ctx, next)
 		s.log.LogAttrs(ctx, slog.LevelInfo, "temporary changes ended", slog.Int("targets", old.set.Temporary.Len()-next.set.Temporary.Len()))

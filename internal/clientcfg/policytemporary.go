@@ -139,11 +139,11 @@ func (p *PolicySnapshot) Alters(c *Change) bool {
 var farFuture = time.Unix(1<<40, 0)
 
 // Lasting returns the snapshot as it would be after the end of all temporary values.
-func (p *PolicySnapshot) Lasting() *PolicySnapshot { return p.at(farFuture) }
+func (p *PolicySnapshot) Lasting() *PolicySnapshot { return p.At(farFuture) }
 
-// at returns the snapshot without the temporary values that have ended by then. A permanent value
+// At returns the snapshot without the temporary values that have ended by then. A permanent value
 // that cannot be used is left out.
-func (p *PolicySnapshot) at(then time.Time) *PolicySnapshot {
+func (p *PolicySnapshot) At(then time.Time) *PolicySnapshot {
 	if p.nextEnd.IsZero() || then.Before(p.nextEnd) {
 		return p
 	}
@@ -166,7 +166,7 @@ func (p *PolicySnapshot) at(then time.Time) *PolicySnapshot {
 	return next
 }
 
-// ending is like at, for permanent values that must be valid together. The error is or wraps
+// ending is like At, for permanent values that must be valid together. The error is or wraps
 // [fielderr.Errors].
 func (p *PolicySnapshot) ending(then time.Time) (*PolicySnapshot, error) {
 	d := p.edit()
@@ -186,7 +186,7 @@ func (p *PolicySnapshot) ending(then time.Time) (*PolicySnapshot, error) {
 // the snapshot before, too.
 func (p *PolicySnapshot) CheckEnds(before *PolicySnapshot) (es fielderr.Errors) {
 	every := func(string) bool { return true }
-	for _, then := range endsOf(every, p) {
+	for _, then := range Ends(every, p) {
 		next, err := p.ending(then)
 		if err == nil {
 			p = next
@@ -203,8 +203,8 @@ func (p *PolicySnapshot) CheckEnds(before *PolicySnapshot) (es fielderr.Errors) 
 	return nil
 }
 
-// endsOf returns, in order, the times when temporary values of certain targets end in the snapshots.
-func endsOf(concerns func(target string) bool, snapshots ...*PolicySnapshot) []time.Time {
+// Ends returns, in order, the times when temporary values of certain targets end in the snapshots.
+func Ends(concerns func(target string) bool, snapshots ...*PolicySnapshot) []time.Time {
 	times := map[int64]time.Time{} // keyed by milliseconds, because equal times can differ as map keys
 	for _, p := range snapshots {
 		for target, t := range p.set.Temporary.All() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -227,6 +229,6 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 		{"a grant that it may use", signsIn, of(ratelimit.GrantPassword | ratelimit.GrantCode), `would lock out the admin client "ops"`},
 		{"a tier", alone, tier, `would lock out the admin client "ops"`},
 	} {
-		t.Run(tt.name, func(t *testing.T) { requireError(t, compile(t, tt.set).LocksOut(tt.c), tt.want) })
+		t.Run(tt.name, func(t *testing.T) { requireError(t, lockout.By(compile(t, tt.set), tt.c), tt.want) })
 	}
 }

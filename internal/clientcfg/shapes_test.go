@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/secret"
 )
 
@@ -81,7 +82,7 @@ func TestLabelsCostTheirLength(t *testing.T) {
 	s, distinct := shapes{}, map[*shape]bool{}
 	for n := range 2 * mostShapes {
 		id := fmt.Sprint(n)
-		c := Client{ID: id, Grants: []Grant{ClientCredentials}, Labels: Labels("contract=" + id + "\nteam=payments")}
+		c := Client{ID: id, Grants: []Grant{ClientCredentials}, Labels: labels.Set("contract=" + id + "\nteam=payments")}
 		e := s.entry(c)
 		distinct[e.shape] = true
 		if got, want := len(e.text), len(id)+len(c.Labels); got != want {
@@ -190,7 +191,7 @@ func set(t *testing.T, v reflect.Value) {
 		*p = secret.DigestOf("other")
 	case *secret.Stamp:
 		*p = secret.Stamp{ID: "other"}
-	case *Labels:
+	case *labels.Set:
 		*p = "team=other"
 	case *FormerSecret:
 		*p = FormerSecret{Digest: secret.DigestOf("other"), Until: time.Unix(1e10, 0).UTC()}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"unicode"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/strict/fielderr"
@@ -87,7 +88,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
 	case listensAt(listen, u):
 		es.Add("gateway.upstream", "is this gateway itself, which listens on %s", listen)
-	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !g.Insecure:
+	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()) && !g.Insecure:
 		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
 	}
 	if len(g.TokenPath) == 0 {
@@ -139,7 +140,7 @@ func listensAt(listen string, u *url.URL) bool {
 	if err != nil || port == "0" || cmp.Or(u.Port(), ports[u.Scheme]) != port {
 		return false
 	}
-	return host == u.Hostname() || clientcfg.IsLoopback(u.Hostname()) && (host == "" || clientcfg.IsLoopback(host) || isUnspecified(host))
+	return host == u.Hostname() || redirecturi.IsLoopback(u.Hostname()) && (host == "" || redirecturi.IsLoopback(host) || isUnspecified(host))
 }
 
 func isUnspecified(host string) bool {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -50,7 +51,7 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 		es.Add(path+".url", "%q is not a URL such as https://idp.example.com/oauth2/introspect", RedactURI(i.URL))
 	case u.User != nil || u.Fragment != "":
 		es.Add(path+".url", "must have no user information and no fragment; client_id and client_secret are its credentials")
-	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !insecure:
+	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()) && !insecure:
 		es.Add(path+".url", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
 	}
 	secret := i.ClientSecret != "" || i.ClientSecretFile != ""

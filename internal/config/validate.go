@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -70,7 +71,7 @@ func (c *Config) LoopbackAdminListen() bool { return isLoopback(c.AdminListen) }
 
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && clientcfg.IsLoopback(host)
+	return err == nil && redirecturi.IsLoopback(host)
 }
 
 // checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain HTTP is
@@ -95,7 +96,7 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 		es.Add("issuer", "must not end with a slash: clients compare it letter by letter")
 	case strings.ContainsAny(u.Path, ":*"):
 		es.Add("issuer", "must have no : or * in its path")
-	case u.Scheme != "https" && (u.Scheme != "http" || !clientcfg.IsLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !redirecturi.IsLoopback(u.Hostname())):
 		es.Add("issuer", "must be https; http is for loopback addresses only (RFC 8414 section 2)")
 	}
 }

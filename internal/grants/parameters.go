@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/oautherr"
 )
@@ -97,7 +99,7 @@ func splitLoopback(raw string) (loopbackURI, bool) {
 		return loopbackURI{}, false
 	}
 	rest, ok := strings.CutPrefix(raw, "http://"+u.Host)
-	if !ok || !clientcfg.IsLoopback(u.Hostname()) {
+	if !ok || !redirecturi.IsLoopback(u.Hostname()) {
 		return loopbackURI{}, false
 	}
 	host := u.Host

@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/grants"
 )
 
@@ -34,7 +35,7 @@ func formTargets(redirectURI string) []string {
 	switch {
 	case u.Scheme == "https":
 		return []string{originOf(u), "https:"}
-	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
+	case u.Scheme == "http" && redirecturi.IsLoopback(u.Hostname()):
 		return []string{originOf(u), "https:", "http://127.0.0.1:*", "http://localhost:*"}
 	}
 	return []string{u.Scheme + ":"} // an app; the browser is done after this redirect

@@ -14,8 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/accounts"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/observe/accesslog"
@@ -103,7 +104,7 @@ func (p *consentPage) Target() string {
 		return p.prompt.RedirectURI
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "the app " + u.Scheme + " on this device"
-	case clientcfg.IsLoopback(u.Hostname()):
+	case redirecturi.IsLoopback(u.Hostname()):
 		return "a program on this device (" + u.Host + ")"
 	}
 	return u.Host

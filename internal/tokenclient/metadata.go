@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/oauth2"
+	"oauth-server/internal/clientcfg/redirecturi"
 
-	"oauth-server/internal/clientcfg"
+	"golang.org/x/oauth2"
 )
 
 // Bounds on the answers of a server.
@@ -150,7 +150,7 @@ func safeURL(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is not an absolute http or https URL", raw)
 	case u.User != nil:
 		return nil, fmt.Errorf("%q must not carry user information", u.Redacted())
-	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()):
+	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()):
 		return nil, fmt.Errorf("%q is plain http on another machine: secrets need https", raw)
 	}
 	return u, nil

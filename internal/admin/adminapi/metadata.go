@@ -3,6 +3,8 @@ package adminapi
 import (
 	"strings"
 
+	"oauth-server/internal/clientcfg/labels"
+
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict"
@@ -89,14 +91,14 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 }
 
 // labels returns the labels that are not null, and their errors.
-func (in *metadataInput) labels() (clientcfg.Labels, error) {
+func (in *metadataInput) labels() (labels.Set, error) {
 	values := map[string]string{}
 	for name, value := range in.Labels {
 		if value != nil {
 			values[name] = *value
 		}
 	}
-	return clientcfg.ParseLabels(clientcfg.LabelPairs(values))
+	return labels.Parse(labels.PairsOf(values))
 }
 
 // ReadNewClient reads a client to be registered. Its secret may be given as a digest, if it is

@@ -15,8 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/clientcfg/redirecturi"
+
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/clientcfg"
 )
 
 // maxAnswer is the maximum size of a response, in bytes.
@@ -58,7 +59,7 @@ func CheckServer(address string) error {
 		return fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:9097", address)
 	case u.Scheme == "https":
 		return nil
-	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
+	case u.Scheme == "http" && redirecturi.IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("%q would send the token over the network in clear: use https, or a loopback address", address)

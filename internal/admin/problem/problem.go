@@ -9,8 +9,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"oauth-server/internal/clientcfg/lockout"
+
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -94,7 +95,7 @@ func Malformed(format string, args ...any) *Error {
 // Of returns the problem for any error.
 func Of(err error) *Error {
 	var known *Error
-	var lock *clientcfg.LockOutError
+	var lock *lockout.Error
 	switch {
 	case errors.As(err, &known):
 		return known

@@ -3,6 +3,8 @@ package accounts
 import (
 	"strings"
 
+	"oauth-server/internal/clientcfg/labels"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 
@@ -12,7 +14,7 @@ import (
 // labelFlags are --label and, for an existing client, --remove-label.
 type labelFlags struct {
 	pairs, remove []string
-	set           clientcfg.Labels // KEY=VALUE pairs, once checked
+	set           labels.Set // KEY=VALUE pairs, once checked
 }
 
 func (f *labelFlags) add(flags *pflag.FlagSet) {
@@ -24,7 +26,7 @@ func (f *labelFlags) addRemove(flags *pflag.FlagSet) {
 }
 
 func (f *labelFlags) check() (err error) {
-	if f.set, err = clientcfg.ParseLabels(f.pairs); err != nil {
+	if f.set, err = labels.Parse(f.pairs); err != nil {
 		return command.Usage(err)
 	}
 	for _, name := range f.remove {
@@ -41,13 +43,13 @@ func (f *labelFlags) apply(cl *clientcfg.Client) {
 }
 
 // selectorFlag adds --label to a command that selects clients.
-func selectorFlag(flags *pflag.FlagSet, labels *[]string) {
-	flags.StringArrayVar(labels, "label", nil, "only clients with this label: `NAME[=VALUE]`; repeatable, for clients that have all")
+func selectorFlag(flags *pflag.FlagSet, selectors *[]string) {
+	flags.StringArrayVar(selectors, "label", nil, "only clients with this label: `NAME[=VALUE]`; repeatable, for clients that have all")
 }
 
-func checkSelectors(labels []string) error {
-	for _, label := range labels {
-		if err := clientcfg.CheckSelector(label); err != nil {
+func checkSelectors(selectors []string) error {
+	for _, label := range selectors {
+		if err := labels.CheckSelector(label); err != nil {
 			return command.Usagef("--label: %w", err)
 		}
 	}

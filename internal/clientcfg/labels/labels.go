@@ -1,4 +1,5 @@
-package clientcfg
+// Package labels has the labels of clients.
+package labels
 
 import (
 	"encoding/json"
@@ -22,28 +23,28 @@ const (
 	labelValueBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + labelNameBytes
 )
 
-// Labels are names with values that operators use to find clients and to change them together. They
+// Set is the labels of a client: names with values that operators use to find clients and to change them together. They
 // have no meaning to the server. The text has one name=value per line, sorted, so labels can be
 // compared, shared and stored like any string. It is empty without labels.
-type Labels string
+type Set string
 
-// LabelsOf returns the labels for name=value pairs in any order. It does not validate them; see
-// [Client.Validate].
-func LabelsOf(pairs []string) Labels {
+// Of returns the labels for name=value pairs in any order. It does not validate them; see
+// [oauth-server/internal/clientcfg.Client.Validate].
+func Of(pairs []string) Set {
 	pairs = slices.Clone(pairs)
 	slices.Sort(pairs)
-	return Labels(strings.Join(pairs, "\n"))
+	return Set(strings.Join(pairs, "\n"))
 }
 
-// ParseLabels is like [LabelsOf], and validates the pairs. Errors: [fielderr.Errors] under
+// Parse is like [Of], and validates the pairs. Errors: [fielderr.Errors] under
 // "labels".
-func ParseLabels(pairs []string) (Labels, error) {
+func Parse(pairs []string) (Set, error) {
 	pairs = slices.Sorted(slices.Values(pairs))
-	return LabelsOf(pairs), checkPairs(pairs).Err()
+	return Of(pairs), Check(pairs).Err()
 }
 
-// LabelPairs returns name=value for each label, in no particular order.
-func LabelPairs(values map[string]string) (pairs []string) {
+// PairsOf returns name=value for each label, in no particular order.
+func PairsOf(values map[string]string) (pairs []string) {
 	for name, value := range values {
 		pairs = append(pairs, name+"="+value)
 	}
@@ -51,7 +52,7 @@ func LabelPairs(values map[string]string) (pairs []string) {
 }
 
 // Pairs returns name=value for each label, sorted, or nil without labels.
-func (l Labels) Pairs() []string {
+func (l Set) Pairs() []string {
 	if l == "" {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (l Labels) Pairs() []string {
 }
 
 // Values returns the values by name.
-func (l Labels) Values() map[string]string {
+func (l Set) Values() map[string]string {
 	pairs := l.Pairs()
 	values := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
@@ -70,7 +71,7 @@ func (l Labels) Values() map[string]string {
 }
 
 // Has reports whether l has the label: name=value, or only a name, which matches any value.
-func (l Labels) Has(label string) bool {
+func (l Set) Has(label string) bool {
 	for pair := range strings.SplitSeq(string(l), "\n") {
 		if rest, ok := strings.CutPrefix(pair, label); ok && (rest == "" || rest[0] == '=') {
 			return true
@@ -80,33 +81,33 @@ func (l Labels) Has(label string) bool {
 }
 
 // With returns l with the labels of more added. Values in more replace values with the same name.
-func (l Labels) With(more Labels) Labels {
+func (l Set) With(more Set) Set {
 	values := l.Values()
 	maps.Copy(values, more.Values())
-	return LabelsOf(LabelPairs(values))
+	return Of(PairsOf(values))
 }
 
 // Without returns l without the labels that have one of the names.
-func (l Labels) Without(names ...string) Labels {
+func (l Set) Without(names ...string) Set {
 	values := l.Values()
 	for _, name := range names {
 		delete(values, name)
 	}
-	return LabelsOf(LabelPairs(values))
+	return Of(PairsOf(values))
 }
 
 // MarshalJSON writes an object.
-func (l Labels) MarshalJSON() ([]byte, error) { return json.Marshal(l.Values()) }
+func (l Set) MarshalJSON() ([]byte, error) { return json.Marshal(l.Values()) }
 
 // UnmarshalJSON reads an object without validating it.
-func (l *Labels) UnmarshalJSON(text []byte) error {
+func (l *Set) UnmarshalJSON(text []byte) error {
 	var values map[string]string
 	err := json.Unmarshal(text, &values)
-	*l = LabelsOf(LabelPairs(values))
+	*l = Of(PairsOf(values))
 	return err
 }
 
-// CheckSelector returns why a text cannot select clients by label, as [Labels.Has] does.
+// CheckSelector returns why a text cannot select clients by label, as [Set.Has] does.
 func CheckSelector(label string) error {
 	if !strings.Contains(label, "=") {
 		label += "="
@@ -115,8 +116,8 @@ func CheckSelector(label string) error {
 	return err
 }
 
-// checkPairs checks sorted pairs: duplicate names are adjacent.
-func checkPairs(pairs []string) (errs fielderr.Errors) {
+// Check returns what is wrong with sorted pairs: duplicate names are adjacent.
+func Check(pairs []string) (errs fielderr.Errors) {
 	if len(pairs) > MostLabels {
 		errs.Add("labels", "has %d, more than %d", len(pairs), MostLabels)
 	}

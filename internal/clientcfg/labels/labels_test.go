@@ -1,4 +1,4 @@
-package clientcfg_test
+package labels
 
 import (
 	"encoding/json"
@@ -6,23 +6,22 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 )
 
 func TestLabels(t *testing.T) {
-	l, err := clientcfg.ParseLabels([]string{"team=payments", "note=", "team.x=A_1"})
+	l, err := Parse([]string{"team=payments", "note=", "team.x=A_1"})
 	check.OK(t, err)
 	check.Equal(t, "pairs", l.Pairs(), []string{"note=", "team.x=A_1", "team=payments"})
 	check.Equal(t, "values", l.Values(), map[string]string{"team": "payments", "note": "", "team.x": "A_1"})
-	check.Equal(t, "none", clientcfg.Labels("").Pairs(), nil)
+	check.Equal(t, "none", Set("").Pairs(), nil)
 	for selector, want := range map[string]bool{
 		"team=payments": true, "team": true, "note": true, "note=": true, "team.x": true,
 		"team=": false, "team=pay": false, "tea": false, "eam": false, "payments": false, "team=payments=": false,
 	} {
 		check.Equal(t, selector, l.Has(selector), want)
-		check.Equal(t, "no labels: "+selector, clientcfg.Labels("").Has(selector), false)
+		check.Equal(t, "no labels: "+selector, Set("").Has(selector), false)
 	}
-	more, err := clientcfg.ParseLabels([]string{"team=orders", "zone=a"})
+	more, err := Parse([]string{"team=orders", "zone=a"})
 	check.OK(t, err)
 	check.Equal(t, "with", l.With(more).Pairs(), []string{"note=", "team.x=A_1", "team=orders", "zone=a"})
 	check.Equal(t, "without", l.Without("team", "gone").Pairs(), []string{"note=", "team.x=A_1"})
@@ -31,10 +30,10 @@ func TestLabels(t *testing.T) {
 	text, err := json.Marshal(l)
 	check.OK(t, err)
 	check.Equal(t, "JSON", string(text), `{"note":"","team":"payments","team.x":"A_1"}`)
-	var read clientcfg.Labels
+	var read Set
 	check.OK(t, json.Unmarshal(text, &read))
 	check.Equal(t, "read", read, l)
-	empty, err := json.Marshal(clientcfg.Labels(""))
+	empty, err := json.Marshal(Set(""))
 	check.OK(t, err)
 	check.Equal(t, "none as JSON", string(empty), `{}`)
 }
@@ -61,16 +60,22 @@ func TestInvalidLabels(t *testing.T) {
 		{"team=a team=b", "labels.team: is given twice"},
 		{"team=a team.x=c team-y=d team=b", "labels.team: is given twice"},
 	} {
-		_, err := clientcfg.ParseLabels(strings.Split(tt.pairs, " "))
-		requireError(t, err, tt.says)
-		c := webClient(func(c *clientcfg.Client) { c.Labels = clientcfg.LabelsOf(strings.Split(tt.pairs, " ")) })
-		if !strings.Contains(tt.pairs, "\n") { // a line break makes two labels
-			requireError(t, c.Validate(), tt.says)
-		}
+		_, err := Parse(strings.Split(tt.pairs, " "))
+		says(t, err, tt.says)
 	}
-	for selector, says := range map[string]string{
+	for selector, want := range map[string]string{
 		"team": "", "team=": "", "team=a": "", "": "the name", "=a": "the name", "Team": "the name", "team=a b": "the value",
 	} {
-		requireError(t, clientcfg.CheckSelector(selector), says)
+		says(t, CheckSelector(selector), want)
 	}
+}
+
+// says checks that an error says something, or that there is none if that is empty.
+func says(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" {
+		check.OK(t, err)
+		return
+	}
+	check.ErrorSays(t, err, want)
 }
