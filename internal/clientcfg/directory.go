@@ -15,8 +15,8 @@ import (
 type Directory struct {
 	revision   int64
 	clients    ratelimit.Map[*entry]
-	unreadable map[string]error    // cloned when it changes, which is rare
-	operators  map[string]struct{} // IDs of clients that can change something over the admin API; cloned when it changes, which is rare
+	unreadable map[string]error    // few or none
+	operators  map[string]struct{} // IDs of clients that can change something over the admin API: few
 	grants     map[Grant]int       // number of clients that may use each grant
 	ordered    func() []string     // the sorted IDs; the first call sorts them
 }
@@ -24,13 +24,11 @@ type Directory struct {
 // ReadDirectory reads all clients. An unreadable or invalid client affects no other client, and is
 // listed in [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
-	return readDirectory(ctx, store, &Directory{}, &shapes{}, 0)
+	return readDirectory(ctx, store, &shapes{}, 0)
 }
 
-// readDirectory is like ReadDirectory, and shares unchanged clients with old.
-func readDirectory(ctx context.Context, store Store, old *Directory, known *shapes, revision int64) (*Directory, error) {
+func readDirectory(ctx context.Context, store Store, known *shapes, revision int64) (*Directory, error) {
 	e := (&Directory{}).edit(known)
-	e.from = old
 	if err := store.Clients(ctx, e.apply); err != nil {
 		return nil, err
 	}
@@ -107,19 +105,17 @@ func (d *Directory) Len() int { return d.clients.Len() }
 
 // directoryEdit is a directory under construction from another one.
 type directoryEdit struct {
-	from, next    *Directory
-	known         *shapes
-	clients       *ratelimit.MapEdit[*entry]
-	ownsMap       bool // unreadable is already cloned
-	ownsOperators bool
+	next    *Directory
+	known   *shapes
+	clients *ratelimit.MapEdit[*entry]
 }
 
 func (d *Directory) edit(known *shapes) *directoryEdit {
-	next := &Directory{unreadable: d.unreadable, operators: d.operators, grants: maps.Clone(d.grants)}
-	if next.grants == nil {
-		next.grants = map[Grant]int{}
-	}
-	return &directoryEdit{from: d, next: next, known: known, clients: d.clients.Edit()}
+	next := &Directory{unreadable: map[string]error{}, operators: map[string]struct{}{}, grants: map[Grant]int{}}
+	maps.Copy(next.unreadable, d.unreadable)
+	maps.Copy(next.operators, d.operators)
+	maps.Copy(next.grants, d.grants)
+	return &directoryEdit{next: next, known: known, clients: d.clients.Edit()}
 }
 
 func (e *directoryEdit) directory(revision int64) *Directory {
@@ -133,19 +129,14 @@ func (e *directoryEdit) directory(revision int64) *Directory {
 func (e *directoryEdit) apply(r Record) {
 	e.remove(r.ID)
 	if r.Err != nil {
-		e.ownUnreadable()
 		e.next.unreadable[r.ID] = r.Err
 		return
 	}
 	operates := r.Client.Operates() // called before entry removes the scopes and the audience
 	added := e.known.entry(r.Client)
-	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
-		added = known
-	}
 	e.clients.Set(r.ID, added)
 	e.count(added, 1)
 	if operates {
-		e.ownOperators()
 		e.next.operators[r.ID] = struct{}{}
 	}
 }
@@ -156,38 +147,12 @@ func (e *directoryEdit) remove(id string) {
 		e.clients.Delete(id)
 		e.count(old, -1)
 	}
-	if _, operated := e.next.operators[id]; operated {
-		e.ownOperators()
-		delete(e.next.operators, id)
-	}
-	if _, ok := e.next.unreadable[id]; ok {
-		e.ownUnreadable()
-		delete(e.next.unreadable, id)
-	}
+	delete(e.next.operators, id)
+	delete(e.next.unreadable, id)
 }
 
 func (e *directoryEdit) count(c *entry, n int) {
 	for _, g := range c.shape.common.Grants {
 		e.next.grants[g] += n
-	}
-}
-
-func (e *directoryEdit) ownUnreadable() {
-	if e.ownsMap {
-		return
-	}
-	e.ownsMap = true
-	if e.next.unreadable = maps.Clone(e.next.unreadable); e.next.unreadable == nil {
-		e.next.unreadable = map[string]error{}
-	}
-}
-
-func (e *directoryEdit) ownOperators() {
-	if e.ownsOperators {
-		return
-	}
-	e.ownsOperators = true
-	if e.next.operators = maps.Clone(e.next.operators); e.next.operators == nil {
-		e.next.operators = map[string]struct{}{}
 	}
 }

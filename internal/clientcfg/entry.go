@@ -10,7 +10,7 @@ import (
 
 // entry is a client in memory, in a third of the space of a [Client]: values common to many clients
 // are stored once, texts are joined into one, and times are milliseconds since 1970, as in the
-// stores. Entries are comparable.
+// stores.
 type entry struct {
 	shape *shape // the fields that are not below
 	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs separated by
@@ -64,11 +64,4 @@ func (e *entry) client() *Client {
 	c.CreatedAt = time.UnixMilli(e.createdAt).UTC()
 	c.Stamp, c.Version = secret.Stamp{ID: e.text[e.nameEnd:e.stampEnd], Count: e.stampCount}, e.version
 	return &c
-}
-
-// equal reports whether both are the same client. Equal shapes may exist twice.
-func (e *entry) equal(other *entry) bool {
-	like := *e
-	like.shape = other.shape
-	return like == *other && *e.shape == *other.shape
 }

@@ -32,13 +32,6 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	return d.finish()
 }
 
-// Shares reports whether both directories share the same copy of the client with that ID.
-func (d *Directory) Shares(other *Directory, id string) bool {
-	own, _ := d.clients.Get(id)
-	theirs, _ := other.clients.Get(id)
-	return own == theirs
-}
-
 // Stored returns the event as appended to the trail.
 func (e *Event) Stored() (store.Entry, []store.Write, error) {
 	entry, err := e.entry()

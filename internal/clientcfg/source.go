@@ -59,7 +59,7 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 
 func (s *Source) reload(ctx context.Context, from store.Mark) error {
 	old := s.current.Load()
-	next, err := readDirectory(ctx, NewRegistrations(s.follower), old, &s.known, from.Number)
+	next, err := readDirectory(ctx, NewRegistrations(s.follower), &s.known, from.Number)
 	if err != nil {
 		return err
 	}
