@@ -31,7 +31,7 @@ type balancer struct {
 }
 
 const (
-	probeEvery   = 50 * time.Millisecond
+	probeEvery   = 100 * time.Millisecond
 	probeTimeout = time.Second
 )
 
@@ -149,7 +149,7 @@ func (l *load) begin(callers ...func(*caller)) {
 }
 
 // callEvery is the time between two rounds of a caller.
-const callEvery = 50 * time.Millisecond
+const callEvery = 100 * time.Millisecond
 
 // halt waits for the answers to what was asked.
 func (l *load) halt() {

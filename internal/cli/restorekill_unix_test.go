@@ -23,7 +23,7 @@ func heavyFile(t *testing.T, client string) (path string) {
 	path = storeFile(t)
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
 	check.OK(t, err)
-	for i := range 4 {
+	for i := range 2 {
 		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 1<<20)))
 	}
 	check.OK(t, store.Close())

@@ -2,7 +2,6 @@ package command
 
 import (
 	"io"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -48,15 +47,5 @@ func (c *Env) marked(mark, cell string, does bool) string {
 	return mark + cell + endMark
 }
 
-// Used writes the used share of a limit.
-func (c *Env) Used(share float64) string {
-	text := strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
-	const soft = 0.8
-	return c.Alarming(c.Notable(text, share >= soft && share < 1), share >= 1)
-}
-
 // DateTime writes a time for a table, in UTC like all times.
 func DateTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// ClockTime writes a time of today.
-func ClockTime(t time.Time) string { return t.UTC().Format("15:04:05Z07:00") }

@@ -47,7 +47,7 @@ instance has bans of its own, and those of the one that answers are shown.`,
 		}
 		return l.List(map[string]any{"bans": found}, rows...)
 	}
-	return l.Watched(cmd)
+	return l.watched(cmd)
 }
 
 func banRow(b *adminapi.Ban) []string {

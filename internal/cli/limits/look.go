@@ -73,7 +73,7 @@ the configuration file has them, are listed too, as not registered.`,
 		}
 		return l.period(l.since)
 	}
-	return l.Watched(cmd)
+	return l.watched(cmd)
 }
 
 func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Counts) []string {
@@ -119,15 +119,22 @@ func (l *limits) counterRow(k adminapi.Counter) []string {
 		user = *k.Username
 	}
 	if k.FreeAt != nil {
-		free = command.ClockTime(*k.FreeAt)
+		free = k.FreeAt.UTC().Format("15:04:05Z07:00")
 	}
 	if k.Candidate {
 		client += " (candidate)"
 	}
 	return []string{
 		client, user, syntax.ShowLimits([]adminapi.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
-		l.Used(k.Usage), free,
+		l.used(k.Usage), free,
 	}
+}
+
+// used writes the used share of a limit.
+func (l *limits) used(share float64) string {
+	const soft = 0.8
+	text := strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
+	return l.Alarming(l.Notable(text, share >= soft && share < 1), share >= 1)
 }
 
 func (l *limits) countersTable(page adminapi.Counters) error {

@@ -35,7 +35,7 @@ the access log, as user_hash. It is the same on all instances and after restarts
 		},
 	}
 	cmd.Flags().StringVar(&hash, "hash", "", "show only the hash of this user in the access log")
-	return l.Watched(cmd)
+	return l.watched(cmd)
 }
 
 func (l *limits) instancesTable(page adminapi.Instances) error {

@@ -64,7 +64,7 @@ tokens that it has issued, so there may be more.
 	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
 	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients with requests refused because of overload")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
-	return l.Watched(cmd)
+	return l.watched(cmd)
 }
 
 func topQuery(args []string, limit int) url.Values {
@@ -307,7 +307,7 @@ func (o *listOrder) row(l *limits, c *adminapi.Client, columns []string) []strin
 		return columns
 	}
 	if share, known := o.used[c.ClientID]; known {
-		return append(columns, l.Used(share))
+		return append(columns, l.used(share))
 	}
 	return append(columns, "-") // not among the counters nearest their limits
 }

@@ -1,10 +1,12 @@
-package command
+package limits
 
 import (
 	"bytes"
 	"context"
 	"io"
 	"time"
+
+	"oauth-server/internal/cli/command"
 
 	"github.com/spf13/cobra"
 )
@@ -15,8 +17,8 @@ const watchEvery = 2 * time.Second
 // clearScreen moves the cursor to the top left and clears the screen. The scrollback stays.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// Watched adds --watch to a command that shows something.
-func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
+// watched adds --watch to a command that shows something.
+func (l *limits) watched(cmd *cobra.Command) *cobra.Command {
 	var watch bool
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every two seconds, until interrupted")
 	once := cmd.RunE
@@ -24,7 +26,7 @@ func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
 		if !watch {
 			return once(cmd, args)
 		}
-		return c.watch(cmd.Context(), func() error { return once(cmd, args) })
+		return l.watch(cmd.Context(), func() error { return once(cmd, args) })
 	}
 	return cmd
 }
@@ -32,12 +34,12 @@ func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
 // watch shows a view repeatedly. On a terminal, each view replaces the previous one; otherwise an
 // empty line separates them. The first view must succeed. Later errors are shown in place of a
 // view.
-func (c *Env) watch(ctx context.Context, once func() error) error {
-	out := c.Out
-	defer func() { c.Out = out }()
+func (l *limits) watch(ctx context.Context, once func() error) error {
+	out := l.Out
+	defer func() { l.Out = out }()
 	for shown := false; ; shown = true {
 		var view bytes.Buffer
-		c.Out = &view
+		l.Out = &view
 		if err := once(); err != nil {
 			if !shown {
 				return err
@@ -47,24 +49,24 @@ func (c *Env) watch(ctx context.Context, once func() error) error {
 		}
 		before := ""
 		switch {
-		case c.Output != OutputText:
-		case c.Terminal:
-			before = clearScreen + DateTime(time.Now()) + ", every " + watchEvery.String() + "\n\n"
+		case l.Output != command.OutputText:
+		case l.Terminal:
+			before = clearScreen + command.DateTime(time.Now()) + ", every " + watchEvery.String() + "\n\n"
 		case shown:
 			before = "\n"
 		}
 		if _, err := io.WriteString(out, before+view.String()); err != nil {
 			return err
 		}
-		if err := c.wait(ctx, watchEvery); err != nil {
+		if err := l.wait(ctx, watchEvery); err != nil {
 			return nil
 		}
 	}
 }
 
-func (c *Env) wait(ctx context.Context, d time.Duration) error {
-	if c.Pause != nil {
-		return c.Pause(ctx, d)
+func (l *limits) wait(ctx context.Context, d time.Duration) error {
+	if l.Pause != nil {
+		return l.Pause(ctx, d)
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
