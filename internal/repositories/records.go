@@ -24,6 +24,7 @@ var Tables = func() map[store.Table]func(*store.Record) error {
 		clientcfg.PoliciesTable: clientcfg.CheckPolicy, sharing.Table: sharing.CheckRecord,
 		keys.KeysTable: keys.CheckKey, keys.SecretsTable: keys.CheckSecret,
 	}
+	maps.Copy(all, accounts.Tables)
 	maps.Copy(all, grants.Tables)
 	return all
 }()
