@@ -127,43 +127,45 @@ func TestUnreadableUserOfAFile(t *testing.T) {
 
 // TestRecordsThatCannotBeRead: the command finds those of every table, and deletes them, and no others.
 func TestRecordsThatCannotBeRead(t *testing.T) {
-	file, db := storeFile(t), database(t)
-	_, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...)
-	check.Equal(t, stderr, status, command.ExitOK)
-	for _, where := range []struct {
-		cfg   config.Store
-		flags []string
-	}{
-		{config.Store{Embedded: &config.Embedded{Path: file}}, []string{"--data", file}},
-		{config.Store{MongoDB: &config.MongoDB{URI: db[1], Database: db[3]}}, db},
-	} {
-		on := func(args ...string) []string { return append(append([]string{"records"}, args...), where.flags...) }
-		runJSON(t, &credentials{}, "", append([]string{"client", "create", "shop"}, where.flags...)...)
-		opened, err := app.OpenStore(t.Context(), where.cfg)
+	t.Run("file", func(t *testing.T) {
+		file := storeFile(t)
+		unreadableRecords(t, config.Store{Embedded: &config.Embedded{Path: file}}, "--data", file)
+	})
+	t.Run("database", func(t *testing.T) {
+		db := database(t)
+		runOK(t, "", append([]string{"migrate", "up"}, db...)...)
+		unreadableRecords(t, config.Store{MongoDB: &config.MongoDB{URI: db[1], Database: db[3]}}, db...)
+	})
+}
+
+func unreadableRecords(t *testing.T, cfg config.Store, flags ...string) {
+	t.Helper()
+	on := func(args ...string) []string { return append(append([]string{"records"}, args...), flags...) }
+	runJSON(t, &credentials{}, "", append([]string{"client", "create", "shop"}, flags...)...)
+	opened, err := app.OpenStore(t.Context(), cfg)
+	check.OK(t, err)
+	var want []string
+	for _, table := range []string{"agreements", "bans", "grants", "keys", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
+		_, err := opened.Put(t.Context(), store.Table{Name: table}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
 		check.OK(t, err)
-		var want []string
-		for _, table := range []string{"agreements", "bans", "grants", "keys", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
-			_, err := opened.Put(t.Context(), store.Table{Name: table}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
-			check.OK(t, err)
-			want = append(want, table+"/ada shop")
-		}
-		check.OK(t, opened.Close())
-		list := func() (names []string) {
-			var found []struct{ Record, Error string }
-			runJSON(t, &found, "", on()...)
-			for _, r := range found {
-				names = append(names, r.Record)
-			}
-			return names
-		}
-		check.Equal(t, "found", list(), want)
-		runFails(t, command.ExitFailed, "", "", on("clients/shop", "--delete", "--yes")...)
-		runFails(t, command.ExitFailed, "", "", on("keys/ada shop", "--delete")...)
-		runOK(t, "", on("keys/ada shop", "--delete", "--yes")...)
-		check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
-		runFails(t, command.ExitUsage, "", "", on("--delete", "--yes")...)
-		runOK(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
-		check.Equal(t, "left", list(), nil)
-		serving(t, append([]string{"serve"}, where.flags...)...).stop(t)
+		want = append(want, table+"/ada shop")
 	}
+	check.OK(t, opened.Close())
+	list := func() (names []string) {
+		var found []struct{ Record, Error string }
+		runJSON(t, &found, "", on()...)
+		for _, r := range found {
+			names = append(names, r.Record)
+		}
+		return names
+	}
+	check.Equal(t, "found", list(), want)
+	runFails(t, command.ExitFailed, "", "", on("clients/shop", "--delete", "--yes")...)
+	runFails(t, command.ExitFailed, "", "", on("keys/ada shop", "--delete")...)
+	runOK(t, "", on("keys/ada shop", "--delete", "--yes")...)
+	check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
+	runFails(t, command.ExitUsage, "", "", on("--delete", "--yes")...)
+	runOK(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
+	check.Equal(t, "left", list(), nil)
+	serving(t, append([]string{"serve"}, flags...)...).stop(t)
 }
