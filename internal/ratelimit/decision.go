@@ -228,13 +228,13 @@ func (d *Decision) Headers() (policy, limit string) {
 		return "", ""
 	}
 	if d.skip == 0 && d.source.len() == 0 && d.total.len() == 0 { // nearly every decision
-		return d.limits.policyField, fields.limit(d)
+		return d.limits.policyField, d.limitField()
 	}
 	var all []Limit
 	for _, st := range d.Limits() {
 		all = append(all, st.Limit)
 	}
-	return fields.policy(all), fields.limit(d)
+	return policyField(all), d.limitField()
 }
 
 // Exceeded reports whether the request must be answered with 429 because it is over a limit. It is
@@ -282,60 +282,28 @@ type FieldNames struct {
 	Until     string // its parameter for the seconds until more are available
 }
 
-// draft is a version of the draft that has its own names.
-type draft string
-
-const (
-	// draft08 covers drafts 08 to 11.
-	draft08 draft = "08"
-	// proposed is an unpublished proposal for the next draft. It renames r to a, and t to w. The
-	// meaning changes too: w next to a is an effective window, not the time until more requests are
-	// available.
-	proposed draft = "proposed"
-)
-
-// namesOf maps each draft to its names.
-var namesOf = map[draft]FieldNames{
-	draft08:  {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "r", Until: "t"},
-	proposed: {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "a", Until: "w"},
-}
-
-// spoken is the draft to use. To follow a later draft, change it here. Change the values too if the
-// draft gives them another meaning: this package writes values as defined by draft 08. See
-// [proposed].
-const spoken = draft08
-
-var fields = fieldsOf(spoken)
+// fields follows drafts 08 to 11. To follow a later draft, change the names here, and the values if
+// the draft gives them another meaning: this package writes values as defined by draft 08.
+var fields = FieldNames{Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "r", Until: "t"}
 
 // Fields returns the names of the response fields, with their capitals, and of their parameters.
-func Fields() FieldNames { return fields.FieldNames }
+func Fields() FieldNames { return fields }
 
-// fieldWriter writes the values of the fields.
-type fieldWriter struct {
-	FieldNames
-	quota, window, available, until string // names with the separators around them
-}
-
-func fieldsOf(d draft) fieldWriter {
-	n := namesOf[d]
-	return fieldWriter{n, ";" + n.Quota + "=", ";" + n.Window + "=", ";" + n.Available + "=", ";" + n.Until + "="}
-}
-
-// policy returns the value of the RateLimit-Policy field.
-func (w *fieldWriter) policy(limits []Limit) string {
+// policyField returns the value of the RateLimit-Policy field.
+func policyField(limits []Limit) string {
 	var b []byte
 	for i := range limits {
 		b = appendName(b, i, limits[i].Name)
-		b = append(b, w.quota...)
+		b = appendParameter(b, fields.Quota)
 		b = strconv.AppendInt(b, limits[i].Requests, 10)
-		b = append(b, w.window...)
+		b = appendParameter(b, fields.Window)
 		b = strconv.AppendInt(b, CeilSeconds(limits[i].Window.Milliseconds()), 10)
 	}
 	return string(b)
 }
 
-// limit returns the value of the RateLimit field.
-func (w *fieldWriter) limit(d *Decision) string {
+// limitField returns the value of the RateLimit field.
+func (d *Decision) limitField() string {
 	b := make([]byte, 0, 64)
 	first := d.firstApplied()
 	for i := first; i < d.Count(); i++ {
@@ -343,9 +311,9 @@ func (w *fieldWriter) limit(d *Decision) string {
 			continue
 		}
 		b = appendName(b, i-first, d.rule(i).Name)
-		b = append(b, w.available...)
+		b = appendParameter(b, fields.Available)
 		b = strconv.AppendUint(b, uint64(d.status[i].Remaining), 10)
-		b = append(b, w.until...)
+		b = appendParameter(b, fields.Until)
 		b = strconv.AppendUint(b, uint64(d.status[i].Reset), 10)
 	}
 	return string(b)
@@ -359,4 +327,9 @@ func appendName(b []byte, i int, name string) []byte {
 	b = append(b, '"')
 	b = append(b, name...)
 	return append(b, '"')
+}
+
+// appendParameter begins a parameter of an item.
+func appendParameter(b []byte, name string) []byte {
+	return append(append(append(b, ';'), name...), '=')
 }

@@ -34,7 +34,7 @@ type Limits struct {
 
 // compile returns the list without a number, either for dry-run or for enforcement.
 func compile(limits []Limit, dryRun bool) *Limits {
-	ls := &Limits{Rules: make([]Rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
+	ls := &Limits{Rules: make([]Rule, len(limits)), policyField: policyField(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
 		r := Rule{Limit: l, WindowMS: l.Window.Milliseconds(), SoftAt: l.softAt()}
 		r.FrameMS = r.WindowMS / int64(l.Frames)
