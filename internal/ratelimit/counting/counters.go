@@ -220,7 +220,7 @@ func (s *shard) evict(ms int64) bool {
 // returns the first idle key, or else the least used one. It returns 0 if all keys must stay
 // because they are at their limit or have unflushed counts.
 func (s *shard) victim(ms int64) (victim uint32, idle bool) {
-	least, looked := 2.0, 0
+	least, looked := 1.0, 0 // a key at its limit has used all of it
 	n := int(s.Numbers)
 	if n < 2 {
 		return 0, false
@@ -235,7 +235,7 @@ func (s *shard) victim(ms int64) (victim uint32, idle bool) {
 		if s.idle(num, ms) {
 			return num, true
 		}
-		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.atLimit(num, ms) {
+		if u := s.usage(num, ms); u < least && s.flushed(num) {
 			victim, least = num, u
 		}
 	}
@@ -276,19 +276,6 @@ func (s *shard) flushed(first uint32) bool {
 		}
 	}
 	return true
-}
-
-// atLimit reports whether a limit has no room for one more request of a key.
-func (s *shard) atLimit(first uint32, ms int64) bool {
-	for num := first; num != 0; num = s.HotOf(num).Next {
-		var f ratelimit.Frames
-		var d ratelimit.Decision
-		r := s.RuleOf(num)
-		if s.view(&f, num, r, ms, &d); f.Full(r, 1) {
-			return true
-		}
-	}
-	return false
 }
 
 // usage returns the highest used share among the limits of a key.

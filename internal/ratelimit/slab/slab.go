@@ -1,8 +1,6 @@
 package slab
 
 import (
-	"unsafe"
-
 	"oauth-server/internal/ratelimit"
 )
 
@@ -322,23 +320,6 @@ func (c *Cold) SetVersion(version, etag int64) {
 // EtagValue returns the etag stored by setVersion.
 func (c *Cold) EtagValue() int64 { return int64(c.Etag[0])<<32 | int64(c.Etag[1]) }
 
-// extend returns s with one more element. It grows s by a sixteenth, so little memory is unused.
-// Large slabs fill whole pages.
-func extend[T any](s []T) []T {
-	if len(s) < cap(s) {
-		return s[:len(s)+1]
-	}
-	const page, large = 8 << 10, 32 << 10
-	size := int(unsafe.Sizeof(*new(T)))
-	n := len(s) + max(len(s)/16, 8)
-	if n*size > large {
-		n = (n*size + page - 1) / page * page / size
-	}
-	grown := make([]T, len(s)+1, n)
-	copy(grown, s)
-	return grown
-}
-
 // far holds the slots of counters with several frames per window, in blocks of equal width.
 type far struct {
 	width int // slots in a block
@@ -413,10 +394,10 @@ func (s *Records) ExtrasOf(num uint32) *Extras {
 		return &s.Extras[h.Extra]
 	}
 	if len(s.Extras) == 0 {
-		s.Extras = extend(s.Extras) // 0 is not used
+		s.Extras = append(s.Extras, Extras{}) // 0 is not used
 	}
 	h.Extra = uint32(len(s.Extras)) //nolint:gosec // fewer than counters
-	s.Extras = extend(s.Extras)
+	s.Extras = append(s.Extras, Extras{})
 	return &s.Extras[h.Extra]
 }
 
