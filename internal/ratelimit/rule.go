@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -258,18 +259,9 @@ func (ls *Limits) Skip(grant Grants) (skip uint16) {
 	return skip
 }
 
-// SameDocuments reports whether both lists have the same names in the same order. They then have
-// the same documents.
-func (ls *Limits) SameDocuments(other *Limits) bool {
-	if len(ls.Rules) != len(other.Rules) {
-		return false
-	}
-	for i := range ls.Rules {
-		if ls.Rules[i].Name != other.Rules[i].Name {
-			return false
-		}
-	}
-	return true
+// Find returns the index of the limit with a name, or -1.
+func (ls *Limits) Find(name string) int {
+	return slices.IndexFunc(ls.Rules, func(r Rule) bool { return r.Name == name })
 }
 
 // EndOf returns the time at which the requests of a frame are assumed to have arrived when the

@@ -5,97 +5,73 @@ import (
 	"oauth-server/internal/ratelimit/slab"
 )
 
-// change puts a key under other limits and returns its new first counter. A limit that keeps its
-// name keeps its counts. Pending exchanges are planned again, even if the request that found the
-// key is denied.
+// change puts a key under other limits and returns its first counter. A limit that keeps its name
+// and its document keeps its counter, with an exchange that is under way. A limit that keeps only its
+// name has another document, and takes the counts along. Pending exchanges are planned again, even if
+// the request that found the key is denied.
 func (s *shard) change(q *queue, first uint32, h slab.Hash, ls *ratelimit.Limits, ms int64) uint32 {
-	was := ratelimit.LimitsOf(s.HotOf(first).Limits)
-	if was.SameDocuments(ls) {
-		s.adopt(q, first, was, ls, ms)
-		return first
-	}
-	next := s.Chain(s.ColdOf(first).Name, h.Parts(), ls, ms)
-	s.HotOf(next).Seen = s.HotOf(first).Seen
-	old, n := s.ChainOf(first)
-	to, m := s.ChainOf(next)
-	for i := range m {
-		for j := range n {
-			if ls.Rules[i].Name == was.Rules[j].Name {
-				s.inherit(to[i], &ls.Rules[i], old[j], &was.Rules[j], ms)
-				if s.HotOf(old[j]).State != slab.Quiet {
-					s.replan(q, to[i])
-				}
-			}
-		}
-	}
-	s.Unlink(first)
-	s.unchain(first)
-	s.Link(next)
-	return next
-}
-
-// adopt puts the counters of a key under other limits with the same names.
-func (s *shard) adopt(q *queue, first uint32, was, ls *ratelimit.Limits, ms int64) {
+	was, name, seen := ratelimit.LimitsOf(s.HotOf(first).Limits), s.ColdOf(first).Name, s.HotOf(first).Seen
 	ls.Hold()
 	defer was.Release()
-	nums, n := s.ChainOf(first)
-	for i := range n {
-		num := nums[i]
-		s.reframe(num, &was.Rules[i], &ls.Rules[i], ms)
-		if ls.Rules[i].Requests < was.Rules[i].Requests {
-			s.recall(num, &ls.Rules[i])
+	old, n := s.ChainOf(first)
+	var next [ratelimit.MaxLimits]uint32
+	for i := range ls.Rules {
+		r, j := &ls.Rules[i], was.Find(ls.Rules[i].Name)
+		if j >= 0 && was.Rules[j].Doc == r.Doc {
+			next[i], old[j] = old[j], 0
+			s.keep(q, next[i], &was.Rules[j], r, ms)
+			continue
 		}
-		h := s.HotOf(num)
-		h.Limits = ls.Number
-		if h.State != slab.Quiet && h.State < slab.Busy {
-			s.replan(q, num)
+		next[i] = s.Add(name, r, ms)
+		if j >= 0 {
+			s.inherit(q, next[i], r, old[j], &was.Rules[j], ms)
 		}
 	}
-	s.serve(first, ms)
+	if next[0] != first {
+		s.abandon(first)
+		s.Unlink(first)
+	}
+	for _, num := range old[:n] {
+		if num != 0 {
+			s.free(num)
+		}
+	}
+	s.Join(next[:len(ls.Rules)], h.Parts(), seen, ls)
+	if next[0] != first {
+		s.Link(next[0])
+	}
+	s.serve(next[0], ms)
+	return next[0]
 }
 
-// inherit moves the counts of the old counter of a limit to the new one after the list of limits
-// has changed.
-func (s *shard) inherit(num uint32, r *ratelimit.Rule, old uint32, was *ratelimit.Rule, ms int64) {
+// keep puts a counter under another limit with the same document.
+func (s *shard) keep(q *queue, num uint32, was, r *ratelimit.Rule, ms int64) {
+	s.reframe(num, was, r, ms)
+	if r.Requests < was.Requests {
+		s.recall(num, r)
+	}
+	if st := s.HotOf(num).State; st != slab.Quiet && st < slab.Busy {
+		s.replan(q, num)
+	}
+}
+
+// inherit gives a new counter the counts of the old counter of its limit, which had another document.
+// The new document will not contain the counts of the old one, nor those of the pending write, so the
+// counter carries them.
+func (s *shard) inherit(q *queue, num uint32, r *ratelimit.Rule, old uint32, was *ratelimit.Rule, ms int64) {
 	s.advance(old, was, ms)
 	if was.Strict {
 		s.forgoLease(old, was)
 	}
-	moved, reframed := was.Doc != r.Doc, !was.SameFrames(r)
-	from := s.Slots(s.HotOf(old), was)
-	mine := s.Mine(old, was)
-	s.HotOf(num).Start = s.HotOf(old).Start
-	if reframed {
-		s.HotOf(num).Start = r.Newest(ms)
+	for j, slot := range s.Slots(s.HotOf(old), was) {
+		at := ratelimit.EndOf(s.HotOf(old).Start-int64(j)*was.FrameMS, was.FrameMS, ms)
+		s.carry(num, at, int64(slot.Known)+int64(slot.Pending))
+		s.put(num, r, at, ratelimit.Slot{Unclaimed: slot.Unclaimed})
 	}
-	for j := range from {
-		slot, own, at := from[j], mine[j], ratelimit.EndOf(s.HotOf(old).Start-int64(j)*was.FrameMS, was.FrameMS, ms)
-		if moved {
-			// The limit now has another document. It will not contain the counts of the old
-			// document, nor those of the pending write.
-			s.carry(num, at, int64(slot.Known)+int64(slot.Pending))
-			slot.Known, slot.Pending, own = 0, 0, 0
-		} else if reframed {
-			own = 0 // see reframe
-		}
-		s.put(num, r, at, slot, own)
+	s.addCarried(num, r)
+	if s.HotOf(old).State != slab.Quiet {
+		s.replan(q, num)
 	}
-	if moved {
-		s.addCarried(num, r)
-		return
-	}
-	if list := s.carried[old]; list != nil {
-		s.carried[num] = list
-	}
-	h, c := s.HotOf(num), s.ColdOf(num)
-	h.Flags, h.Holders = s.HotOf(old).Flags, s.HotOf(old).Holders
-	h.Flags.Set(slab.Stale, reframed || h.Flags.Has(slab.Stale))
-	c.Etag, c.Version, c.Began, c.Synced, c.Recent = s.ColdOf(old).Etag, s.ColdOf(old).Version, s.ColdOf(old).Began, s.ColdOf(old).Synced, s.ColdOf(old).Recent
-	h.Extra, s.HotOf(old).Extra = s.HotOf(old).Extra, 0
-	if s.PendingSeq(num) != 0 {
-		s.ExtrasOf(num).Reframed = reframed || s.ExtrasOf(num).Reframed
-	}
-	h.Flags.Set(slab.ReadFirst, s.PendingSeq(num) != 0) // Finish will not find the counter of the current exchange
 }
 
 // reframe moves the counts of a counter to the frames of another rule.
@@ -114,6 +90,8 @@ func (s *shard) reframe(num uint32, was, r *ratelimit.Rule, ms int64) {
 	if was.IsFar() {
 		s.FarOf(was.Kept()).Release(h.Near[0].Known)
 	}
+	// Mine starts at 0: the process that converts the document may put this process's counts into
+	// another frame.
 	h.Near, s.ColdOf(num).Mine = [2]ratelimit.Slot{}, [2]uint32{}
 	delete(s.repairs, num) // which frames are too old depends on the window
 	if h.Extra != 0 {
@@ -124,9 +102,7 @@ func (s *shard) reframe(num uint32, was, r *ratelimit.Rule, ms int64) {
 	}
 	h.Start = r.Newest(ms)
 	for j := range n {
-		// mine starts at 0: the process that converts the document may put this process's counts
-		// into another frame.
-		s.put(num, r, ratelimit.EndOf(start-int64(j)*was.FrameMS, was.FrameMS, ms), slots[j], 0)
+		s.put(num, r, ratelimit.EndOf(start-int64(j)*was.FrameMS, was.FrameMS, ms), slots[j])
 	}
 	h.Flags |= slab.Stale // the document is still in frames of the old length
 	if s.PendingSeq(num) != 0 {
@@ -134,9 +110,9 @@ func (s *shard) reframe(num uint32, was, r *ratelimit.Rule, ms int64) {
 	}
 }
 
-// put adds the counts of a slot to the frame that contains the time at, and own to mine. It drops
-// counts that are too old to matter.
-func (s *shard) put(num uint32, r *ratelimit.Rule, at int64, from ratelimit.Slot, own uint32) {
+// put adds the counts of a slot to the frame that contains the time at. It drops counts that are too
+// old to matter.
+func (s *shard) put(num uint32, r *ratelimit.Rule, at int64, from ratelimit.Slot) {
 	h := s.HotOf(num)
 	j, there := r.Index(h.Start, at)
 	if !there {
@@ -149,6 +125,4 @@ func (s *shard) put(num uint32, r *ratelimit.Rule, at int64, from ratelimit.Slot
 	to.Known = ratelimit.Clamp(int64(to.Known) + int64(from.Known))
 	to.Pending = int32(min(max(int64(to.Pending)+int64(from.Pending), -ratelimit.MaxCount), ratelimit.MaxCount))
 	to.Count(int64(from.Unclaimed))
-	mine := &s.Mine(num, r)[j]
-	*mine = ratelimit.Clamp(int64(*mine) + int64(own))
 }

@@ -42,10 +42,17 @@ func (s *shard) remove(first uint32) {
 // unchain frees the counters of a key. It does not touch the index.
 func (s *shard) unchain(first uint32) {
 	s.abandon(first)
-	for num := first; num != 0; num = s.HotOf(num).Next {
-		delete(s.repairs, num)
-		delete(s.carried, num)
-		delete(s.leases, num)
+	ratelimit.LimitsOf(s.HotOf(first).Limits).Release()
+	nums, n := s.ChainOf(first)
+	for _, num := range nums[:n] {
+		s.free(num)
 	}
-	s.Free(first)
+}
+
+// free frees a counter with all that belongs to it.
+func (s *shard) free(num uint32) {
+	delete(s.repairs, num)
+	delete(s.carried, num)
+	delete(s.leases, num)
+	s.Free(num)
 }

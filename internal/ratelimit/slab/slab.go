@@ -28,21 +28,17 @@ func (s *Records) Drop(first uint32) {
 	s.garbage += 2 + len(client) + len(user)
 }
 
-// Free frees the counters of a key. It does not touch the index.
-func (s *Records) Free(first uint32) {
-	ratelimit.LimitsOf(s.HotOf(first).Limits).Release()
-	for num := first; num != 0; {
-		h := s.HotOf(num)
-		next := h.Next
-		if r := s.RuleOf(num); r.IsFar() {
-			s.FarOf(r.Kept()).Release(h.Near[0].Known)
-		}
-		s.DropExtras(num)
-		s.ColdOf(num).Ticket++ // invalidates earlier tickets
-		*h = Hot{State: Unused, Next: s.freeNumber}
-		s.freeNumber, num = num, next
-		s.FreeCount++
+// Free frees a counter. It does not touch the index.
+func (s *Records) Free(num uint32) {
+	h := s.HotOf(num)
+	if r := s.RuleOf(num); r.IsFar() {
+		s.FarOf(r.Kept()).Release(h.Near[0].Known)
 	}
+	s.DropExtras(num)
+	s.ColdOf(num).Ticket++ // invalidates earlier tickets
+	*h = Hot{State: Unused, Next: s.freeNumber}
+	s.freeNumber = num
+	s.FreeCount++
 }
 
 // indexFull is the largest part of the index that may be in use, in eighths.
@@ -140,30 +136,40 @@ func (s *Records) Insert(k ratelimit.Key, h Hash, ls *ratelimit.Limits, ms int64
 	return first
 }
 
-// Chain creates a counter for every limit of the list, linked by Hot.Next, and returns the first.
+// Chain creates a counter for every limit of the list, and returns the first.
 func (s *Records) Chain(name uint32, parts [3]uint32, ls *ratelimit.Limits, ms int64) (first uint32) {
-	ls.Hold()
-	var last uint32
+	var nums [ratelimit.MaxLimits]uint32
 	for i := range ls.Rules {
-		num := s.alloc()
-		r := &ls.Rules[i]
-		h := s.HotOf(num)
-		*h = Hot{
-			Rule: uint8(i), hash: parts, Flags: Unsynced | Stale, Start: r.Newest(ms), Seen: Seconds(ms), Limits: ls.Number,
-		}
-		*s.ColdOf(num) = Cold{Name: name, Ticket: s.ColdOf(num).Ticket + 1}
-		if r.IsFar() {
-			h.Near[0].Known = s.FarOf(r.Kept()).Alloc()
-		}
-		if i == 0 {
-			first = num
-		} else {
-			h.hash = [3]uint32{first}
-			s.HotOf(last).Next = num
-		}
-		last = num
+		nums[i] = s.Add(name, &ls.Rules[i], ms)
 	}
-	return first
+	ls.Hold()
+	return s.Join(nums[:len(ls.Rules)], parts, Seconds(ms), ls)
+}
+
+// Add creates a counter that is not in a chain yet.
+func (s *Records) Add(name uint32, r *ratelimit.Rule, ms int64) uint32 {
+	num := s.alloc()
+	h := s.HotOf(num)
+	*h = Hot{Flags: Unsynced | Stale, Start: r.Newest(ms)}
+	*s.ColdOf(num) = Cold{Name: name, Ticket: s.ColdOf(num).Ticket + 1}
+	if r.IsFar() {
+		h.Near[0].Known = s.FarOf(r.Kept()).Alloc()
+	}
+	return num
+}
+
+// Join puts counters under a list, one for each of its limits, and links them by Hot.Next. It returns
+// the first.
+func (s *Records) Join(nums []uint32, parts [3]uint32, seen uint32, ls *ratelimit.Limits) (first uint32) {
+	for i := range nums {
+		h := s.HotOf(nums[i])
+		h.Rule, h.Limits, h.Seen, h.Next, h.hash = uint8(i), ls.Number, seen, 0, [3]uint32{nums[0]} //nolint:gosec // at most MaxLimits
+		if i > 0 {
+			s.HotOf(nums[i-1]).Next = nums[i]
+		}
+	}
+	s.HotOf(nums[0]).hash = parts
+	return nums[0]
 }
 
 // alloc returns the number of a free counter.
