@@ -161,15 +161,15 @@ func (s *Records) Add(name uint32, r *ratelimit.Rule, ms int64) uint32 {
 // Join puts counters under a list, one for each of its limits, and links them by Hot.Next. It returns
 // the first.
 func (s *Records) Join(nums []uint32, parts [3]uint32, seen uint32, ls *ratelimit.Limits) (first uint32) {
-	for i := range nums {
-		h := s.HotOf(nums[i])
-		h.Rule, h.Limits, h.Seen, h.Next, h.hash = uint8(i), ls.Number, seen, 0, [3]uint32{nums[0]} //nolint:gosec // at most MaxLimits
-		if i > 0 {
-			s.HotOf(nums[i-1]).Next = nums[i]
-		}
+	first = nums[0]
+	end := new(uint32)
+	for i, num := range nums {
+		h := s.HotOf(num)
+		h.Rule, h.Limits, h.Seen, h.Next, h.hash = uint8(i), ls.Number, seen, 0, [3]uint32{first}
+		*end, end = num, &h.Next
 	}
-	s.HotOf(nums[0]).hash = parts
-	return nums[0]
+	s.HotOf(first).hash = parts
+	return first
 }
 
 // alloc returns the number of a free counter.
