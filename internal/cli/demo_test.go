@@ -26,41 +26,55 @@ func TestDemoLinesWork(t *testing.T) {
 	}
 	p := launch(t, "serve", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	p.listening(t)
-	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	dir, commands := demoFiles(t, p)
 	path := programOnPath(t)
 	who := &person{}
-	_, signIn, _ := strings.Cut(p.stdout.String(), "# Sign in as ")
+	_, signIn, _ := strings.Cut(p.stdout.String(), "sign in as ")
 	if _, err := fmt.Sscanf(signIn, "%s with the password %s", &who.name, &who.password); err != nil {
 		t.Fatal(err)
 	}
 	who.password = strings.TrimSuffix(who.password, ".")
-	seen := map[string]int{}
-	title := ""
-	for line := range strings.Lines(p.stdout.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		tool, _, _ := strings.Cut(line, " ")
-		switch tool {
-		case "", "#":
-			title = strings.TrimPrefix(line, "# ")
-			continue
-		case "curl", "for", "oauth-server":
-		default:
-			t.Errorf("not a line to paste: %s", line)
-			continue
-		}
-		seen[tool]++
-		t.Run(title, func(t *testing.T) { checkDemoLine(t, who, path, title, line) })
+	for _, c := range commands {
+		t.Run(c[0], func(t *testing.T) { checkDemoLine(t, who, path, c[0], c[1]) })
 	}
-	if seen["curl"] < 6 || seen["oauth-server"] < 3 {
-		t.Errorf("lines printed: %v", seen)
-	}
+	check.Equal(t, "commands", len(commands) >= 10, true)
+	checkDemoText(t, p, path)
 	p.stop(t)
-	dir := regexp.MustCompile(`-c '(.*)/cookies'`).FindStringSubmatch(p.stdout.String())
-	if dir == nil {
-		t.Fatal("no cookies in the lines")
-	}
-	_, err := os.Stat(dir[1])
+	_, err := os.Stat(dir)
 	check.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// demoFiles waits until a demo is printed, and returns its directory and the titles and
+// commands there.
+func demoFiles(t *testing.T, p *process) (dir string, commands [][2]string) {
+	t.Helper()
+	printed := regexp.MustCompile(`(?m)^\. (.*)/env$(?s:.*)to paste: .*/commands\n`)
+	check.Eventually(t, "the demo is printed", func() bool { return printed.MatchString(p.stdout.String()) })
+	dir = printed.FindStringSubmatch(p.stdout.String())[1]
+	text, err := os.ReadFile(filepath.Join(dir, "commands"))
+	check.OK(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^# (.*)\n(.*)\n`).FindAllStringSubmatch(string(text), -1) {
+		commands = append(commands, [2]string{m[1], m[2]})
+	}
+	return dir, commands
+}
+
+// checkDemoText: what a demo prints is short, and its commands work when they are pasted together, here
+// after the limit was used up.
+func checkDemoText(t *testing.T, p *process, path string) {
+	t.Helper()
+	text := p.stdout.String()
+	check.Equal(t, "at most 12 lines", strings.Count(text, "\n") <= 12, true)
+	for line := range strings.Lines(text) {
+		check.Equal(t, "short enough: "+line, len(line) <= 100, true) // with the end of the line
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", text)
+	cmd.Env = append(os.Environ(), beProgram+"=1", "PATH="+path+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+t.TempDir())
+	out, err := cmd.Output()
+	check.OK(t, err, string(out))
+	for _, want := range []string{`"access_token"`, "429 Too Many Requests", "demo-busy"} {
+		check.Equal(t, "shown by the pasted commands: "+want, strings.Contains(string(out), want), true)
+	}
 }
 
 // programOnPath makes a directory in which oauth-server is this program.

@@ -173,7 +173,7 @@ func TestGatewayDemo(t *testing.T) {
 	}
 	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	p.listening(t)
-	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	_, commands := demoFiles(t, p)
 	path := programOnPath(t)
 	shows := map[string]func(out string) bool{
 		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
@@ -183,13 +183,8 @@ func TestGatewayDemo(t *testing.T) {
 		"everything else":    func(out string) bool { return strings.Contains(out, "token_endpoint") },
 		"limits":             func(out string) bool { return strings.Contains(out, "demo-busy") },
 	}
-	title := ""
-	for line := range strings.Lines(p.stdout.String()) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			title, _, _ = strings.Cut(strings.TrimPrefix(line, "# "), ":")
-			continue
-		}
+	for _, c := range commands {
+		title, line := c[0], c[1]
 		for what, shown := range shows {
 			if !strings.HasPrefix(title, what) {
 				continue
@@ -205,6 +200,7 @@ func TestGatewayDemo(t *testing.T) {
 	if len(shows) > 0 {
 		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
 	}
+	checkDemoText(t, p, path)
 	p.stop(t)
 }
 

@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"oauth-server/internal/app"
@@ -42,11 +44,10 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) erro
 				return err
 			},
 			Listening: func(s *app.Server) {
-				text := fmt.Sprintf(`# A demo at %s, which ends with Ctrl-C and leaves nothing behind.
-# Client %s with secret %s; public client %s.
-# Sign in as %s with the password %s.
-`, s.Issuer(), demo.ClientID, demo.ClientSecret, demo.PublicClientID, demo.Username, demo.Password)
-				showDemo(c, shownDemo{Issuer: s.Issuer(), demoData: demo, Lines: demo.Lines(s.Issuer(), s.AdminURL(), dir)}, text)
+				text := fmt.Sprintf(`# A demo at %s. Ctrl-C ends it and removes everything.
+# Open %[1]s/consents and sign in as %s with the password %s.
+`, s.Issuer(), demo.Username, demo.Password)
+				showDemo(c, dir, s.Issuer(), s.AdminURL(), shownDemo{Issuer: s.Issuer(), demoData: demo, Lines: demo.Lines(s.Issuer(), s.AdminURL(), dir)}, text)
 			},
 		})
 	})
@@ -60,17 +61,38 @@ type shownDemo struct {
 	Lines []demoLine `json:"lines"`
 }
 
-// showDemo writes a demo: for a person the text, and the commands for pasting.
-func showDemo(c *command.Env, demo shownDemo, text string) {
-	var err error
-	if c.Output == command.OutputJSON {
-		err = c.JSON(demo)
-	} else {
-		for _, l := range demo.Lines {
-			text += fmt.Sprintf("\n# %s\n%s\n", l.Title, l.Command)
+// showDemo writes a demo as JSON or, for a person, text and a few commands to paste. The variables of
+// these commands, and the commands of all lines, are in files in dir. url is the server or gateway.
+func showDemo(c *command.Env, dir, url, admin string, demo shownDemo, text string) {
+	err := func() error {
+		if c.Output == command.OutputJSON {
+			return c.JSON(demo)
 		}
-		_, err = fmt.Fprint(c.Out, text)
-	}
+		limits := ""
+		env := fmt.Sprintf("URL=%s\nDEMO='%s:%s'\nBUSY='%s:%s'\n", url, demo.ClientID, demo.ClientSecret, demo.BusyClientID, demo.BusySecret)
+		if admin != "" {
+			env += fmt.Sprintf("export OAUTH_SERVER=%s OAUTH_ISSUER=%s OAUTH_CLIENT_ID=%s OAUTH_CLIENT_SECRET='%s'\n",
+				admin, cmp.Or(demo.Issuer, admin), demo.AdminClientID, demo.AdminSecret)
+			limits = "# The limits (go install ./cmd/oauth-server installs the command):\noauth-server limits list --all\n"
+		}
+		var all strings.Builder
+		for _, l := range demo.Lines {
+			fmt.Fprintf(&all, "# %s\n%s\n\n", l.Title, l.Command)
+		}
+		for name, content := range map[string]string{"env": env, "commands": all.String()} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(c.Out, `%[1]s# Paste this first. It sets URL, DEMO and BUSY, and the credentials of an operator:
+. %[2]s/env
+# A token, and then 12 requests under a limit of 10 a minute:
+curl -u $DEMO -d grant_type=client_credentials $URL/token
+for i in $(seq 12); do curl -siu $BUSY -d grant_type=client_credentials $URL/token | sed 1q; done
+%[3]s# Commands for every grant, to paste: %[2]s/commands
+`, text, dir, limits)
+		return err
+	}()
 	if err != nil {
 		c.Note("oauth-server: show the demo: %v", err)
 	}
@@ -100,10 +122,8 @@ func gatewayDemo(ctx context.Context, c *command.Env, sources config.Sources) er
 			},
 			Listening: func(s *app.Server) {
 				gateway := "http://" + s.Addr()
-				text := fmt.Sprintf(`# A gateway at %s before a server that knows nothing of it, which end with Ctrl-C and leave nothing behind.
-# Client %s with secret %s; user %s with the password %s. The gateway has none of them.
-`, gateway, demo.ClientID, demo.ClientSecret, demo.Username, demo.Password)
-				showDemo(c, shownDemo{Gateway: gateway, demoData: demo, Lines: demo.GatewayLines(gateway, s.AdminURL(), dir)}, text)
+				text := fmt.Sprintf("# A gateway at %s in front of a small token server. Ctrl-C ends both.\n", gateway)
+				showDemo(c, dir, gateway, s.AdminURL(), shownDemo{Gateway: gateway, demoData: demo, Lines: demo.GatewayLines(gateway, s.AdminURL(), dir)}, text)
 			},
 		})
 	})
