@@ -34,7 +34,7 @@ func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 
 func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 	mode, canary, hide, over, critical := ratelimit.DryRun, 5.0, true, ratelimit.OverLimitReuse, ratelimit.Critical
-	wait, waiting := ratelimit.MaxWait(time.Second), 5
+	wait, waiting := ratelimit.Duration(time.Second), 5
 	tests := []struct {
 		name string
 		set  clientcfg.PolicySet
@@ -117,7 +117,7 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 		t.Errorf("of nothing: %v", names)
 	}
 	canary, hide, over, critical := 5.0, true, ratelimit.OverLimitDeny, ratelimit.Sheddable
-	wait, waiting := ratelimit.MaxWait(0), 5
+	wait, waiting := ratelimit.Duration(0), 5
 	o := clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: limits(1), OverLimit: over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: critical}, CanaryPercent: &canary, HideHeaders: &hide}
 	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.criticality", "default.hide_headers"}
 	check.Equal(t, "names", o.Names(), want)

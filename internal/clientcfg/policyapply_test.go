@@ -77,7 +77,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
 		OverLimit:   rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
 		Criticality: critical.Draw(t, "criticality"),
-		MaxWait:     rapid.SampledFrom([]*ratelimit.MaxWait{nil, nil, new(ratelimit.MaxWait(0)), new(ratelimit.MaxWait(time.Second))}).Draw(t, "max wait"),
+		MaxWait:     rapid.SampledFrom([]*ratelimit.Duration{nil, nil, new(ratelimit.Duration(0)), new(ratelimit.Duration(time.Second))}).Draw(t, "max wait"),
 	}})
 }
 

@@ -143,7 +143,7 @@ func TestGoneBefore(t *testing.T) {
 // TestGoneWhileItWaits checks the same for a client that hung up while its request waited in the
 // queue.
 func TestGoneWhileItWaits(t *testing.T) {
-	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(ratelimit.LongestWait)
+	settings, longest := ratelimit.DefaultSettings(), ratelimit.Duration(ratelimit.LongestWait)
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", 1, ratelimit.LongestWait)}
 	settings.Default.MaxWait = &longest
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})

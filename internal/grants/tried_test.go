@@ -98,7 +98,7 @@ func TestAnotherCandidateBansAnew(t *testing.T) {
 // TestCandidateOverItsLimits: the candidate's setting decides about requests over its limits, not
 // the setting in force.
 func TestCandidateOverItsLimits(t *testing.T) {
-	longest := ratelimit.MaxWait(10 * time.Second)
+	longest := ratelimit.Duration(10 * time.Second)
 	one := ratelimit.NewLimit("few", 1, 10*time.Second)
 	one.Frames = 10
 	few := []ratelimit.Limit{one}
@@ -108,7 +108,7 @@ func TestCandidateOverItsLimits(t *testing.T) {
 		want string
 	}{
 		"waits":           {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: &longest}}, "allowed, tried would_delay"},
-		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: new(ratelimit.MaxWait)}}, "allowed, tried would_deny"},
+		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: new(ratelimit.Duration)}}, "allowed, tried would_deny"},
 		"reuses":          {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitReuse}}, "allowed, tried would_reuse"},
 		"reuses no more":  {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitDeny}}, "allowed, tried would_deny"},
 		"as in force":     {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_reuse"},

@@ -22,7 +22,7 @@ import (
 func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]limiter.Decided)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		settings, wait := ratelimit.DefaultSettings(), ratelimit.MaxWait(time.Second)
+		settings, wait := ratelimit.DefaultSettings(), ratelimit.Duration(time.Second)
 		l := ratelimit.NewLimit("per-second", 2, time.Second)
 		l.Frames = 10
 		settings.Default.User, settings.Default.Client = []ratelimit.Limit{l}, []ratelimit.Limit{l}

@@ -47,7 +47,7 @@ func TestAdmitAll(t *testing.T) {
 // TestAskedOverTheLimit: with Hits 0, a request that would wait is not denied, but one without a
 // place in the queue is.
 func TestAskedOverTheLimit(t *testing.T) {
-	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
+	settings, longest := ratelimit.DefaultSettings(), ratelimit.Duration(10*time.Second)
 	settings.Default.MaxWait = &longest
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Second), ratelimit.NewLimit("per-minute", 100, time.Minute)}
 	j, seen := limiterBy(t, settings)

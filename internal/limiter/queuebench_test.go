@@ -13,7 +13,7 @@ import (
 // denials returns a function that sends a request over its limit that would have to wait too long.
 func denials(tb testing.TB, wait time.Duration) (ask func()) {
 	tb.Helper()
-	s, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(wait)
+	s, longest := ratelimit.DefaultSettings(), ratelimit.Duration(wait)
 	now := time.Unix(1_700_000_010, 0) // half a minute before the frame ends; after that, room returns quickly
 	s.Default.MaxWait = &longest
 	p, err := ratelimit.Compile(s)

@@ -44,7 +44,7 @@ func TestEnter(t *testing.T) {
 	s := ratelimit.DefaultSettings()
 	l := ratelimit.NewLimit("per-second", 2, time.Second)
 	l.Frames = 10
-	longest := ratelimit.MaxWait(time.Second)
+	longest := ratelimit.Duration(time.Second)
 	s.Default.Client, s.Default.MaxWait = []ratelimit.Limit{l}, &longest
 	p, err := ratelimit.Compile(s)
 	check.OK(t, err)

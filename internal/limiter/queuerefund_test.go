@@ -15,7 +15,7 @@ import (
 // once, not only at the next check.
 func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
+		s, longest := ratelimit.DefaultSettings(), ratelimit.Duration(10*time.Second)
 		s.Default.Client, s.Default.MaxWait = []ratelimit.Limit{ratelimit.NewLimit("one", 1, 10*time.Second)}, &longest
 		p, err := ratelimit.Compile(s)
 		check.OK(t, err)

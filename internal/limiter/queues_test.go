@@ -45,7 +45,7 @@ func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test
 		w.change(func(s *ratelimit.Settings) {
 			s.Default.Client = []ratelimit.Limit{l, ratelimit.NewLimit("per-minute", 1_000_000, time.Minute)}
 			s.Default.User = s.Default.Client
-			longest := ratelimit.MaxWait(wait)
+			longest := ratelimit.Duration(wait)
 			s.Default.MaxWait, s.Default.MaxWaiting = &longest, &waiting
 		})
 		w.lines = limiter.NewQueues(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
@@ -277,7 +277,7 @@ func TestLiveChange(t *testing.T) {
 		}
 	}
 	wait := func(d time.Duration) func(*ratelimit.Settings) {
-		return func(s *ratelimit.Settings) { longest := ratelimit.MaxWait(d); s.Default.MaxWait = &longest }
+		return func(s *ratelimit.Settings) { longest := ratelimit.Duration(d); s.Default.MaxWait = &longest }
 	}
 	for name, tt := range map[string]struct {
 		change func(*ratelimit.Settings)

@@ -97,7 +97,7 @@ func TestSettledFields(t *testing.T) {
 // seconds, and others wait.
 func waiting(t *testing.T, mode ratelimit.Mode) (*limiter.Limiter, *[]string) {
 	t.Helper()
-	longest := ratelimit.MaxWait(10 * time.Second)
+	longest := ratelimit.Duration(10 * time.Second)
 	s := ratelimit.DefaultSettings()
 	s.Mode = mode
 	s.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, 10*time.Second)}

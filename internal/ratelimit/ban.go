@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -99,21 +98,21 @@ func (b *Ban) validate() (es fielderr.Errors) {
 	return es
 }
 
-// jsonBan is the JSON form of a ban. Durations are strings such as "1m30s".
+// jsonBan is the JSON form of a ban.
 type jsonBan struct {
-	Denials int64   `json:"denials"`
-	Within  string  `json:"within"`
-	For     string  `json:"for"`
-	Factor  float64 `json:"factor"`
-	Max     string  `json:"max"`
-	Forget  string  `json:"forget"`
+	Denials int64    `json:"denials"`
+	Within  Duration `json:"within"`
+	For     Duration `json:"for"`
+	Factor  float64  `json:"factor"`
+	Max     Duration `json:"max"`
+	Forget  Duration `json:"forget"`
 }
 
 func (b *Ban) json() jsonBan {
-	return jsonBan{b.Denials, FormatWindow(b.Within), FormatWindow(b.For), b.Factor, FormatWindow(b.Max), FormatWindow(b.Forget)}
+	return jsonBan{b.Denials, Duration(b.Within), Duration(b.For), b.Factor, Duration(b.Max), Duration(b.Forget)}
 }
 
-// MarshalJSON writes durations in the format of [FormatWindow].
+// MarshalJSON writes times as [Duration].
 func (b Ban) MarshalJSON() ([]byte, error) {
 	if b.Off {
 		return json.Marshal(banOff)
@@ -132,18 +131,8 @@ func (b *Ban) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("ban: %w", err)
 	}
-	d.Denials, d.Factor = j.Denials, j.Factor
-	var errs [4]error
-	for i, f := range []struct {
-		name, text string
-		into       *time.Duration
-	}{{"within", j.Within, &d.Within}, {"for", j.For, &d.For}, {"max", j.Max, &d.Max}, {"forget", j.Forget, &d.Forget}} {
-		if *f.into, errs[i] = time.ParseDuration(f.text); errs[i] != nil {
-			errs[i] = fmt.Errorf("ban: %s: %w", f.name, errs[i])
-		}
-	}
-	*b = d
-	return errors.Join(errs[:]...)
+	*b = Ban{Denials: j.Denials, Within: j.Within.Std(), For: j.For.Std(), Factor: j.Factor, Max: j.Max.Std(), Forget: j.Forget.Std()}
+	return nil
 }
 
 // BanRule is a [Ban] prepared for decisions.

@@ -207,31 +207,27 @@ func FormatWindow(d time.Duration) string {
 	return s
 }
 
-// jsonLimit is the JSON form of a limit. Durations are strings such as "1m30s".
+// jsonLimit is the JSON form of a limit.
 type jsonLimit struct {
 	Name      string    `json:"name"`
 	Requests  int64     `json:"requests"`
-	Window    string    `json:"window"`
+	Window    Duration  `json:"window"`
 	Frames    int       `json:"frames"`
 	Algorithm Algorithm `json:"algorithm"`
 	SoftRatio float64   `json:"soft_ratio"`
 	OnOutage  OnOutage  `json:"on_outage"`
 	Strict    bool      `json:"strict,omitempty"`
-	LeaseWait string    `json:"lease_wait,omitempty"`
+	LeaseWait Duration  `json:"lease_wait,omitempty"`
 	Grants    Grants    `json:"grants,omitzero"`
 }
 
 func (l *Limit) json() jsonLimit {
-	j := jsonLimit{
-		l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, "", l.Grants,
+	return jsonLimit{
+		l.Name, l.Requests, Duration(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, Duration(l.LeaseWait), l.Grants,
 	}
-	if l.LeaseWait != 0 {
-		j.LeaseWait = l.LeaseWait.String()
-	}
-	return j
 }
 
-// MarshalJSON writes durations as strings; the window has the format of [FormatWindow].
+// MarshalJSON writes times as [Duration].
 func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
 // UnmarshalJSON reads the output of MarshalJSON. Absent fields get their values from
@@ -280,17 +276,7 @@ func (l *Limit) decode(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("limit: %w", err)
 	}
-	w, err := time.ParseDuration(j.Window)
-	if err != nil {
-		return fmt.Errorf("limit: window: %w", err)
-	}
-	var wait time.Duration
-	if j.LeaseWait != "" {
-		if wait, err = time.ParseDuration(j.LeaseWait); err != nil {
-			return fmt.Errorf("limit: lease_wait: %w", err)
-		}
-	}
-	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, wait, j.Grants}
+	*l = Limit{j.Name, j.Requests, j.Window.Std(), j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, j.LeaseWait.Std(), j.Grants}
 	return nil
 }
 

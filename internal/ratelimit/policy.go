@@ -61,8 +61,8 @@ type Policy struct {
 	// MaxWait is how long a request over the limit may wait; 0 means not at all. MaxWaiting is how
 	// many requests of one key may wait at once; nil means 10. If MaxWait is nil, both come from
 	// the tier, or else from the default policy.
-	MaxWait    *MaxWait `json:"max_wait,omitempty"`
-	MaxWaiting *int     `json:"max_waiting,omitempty"`
+	MaxWait    *Duration `json:"max_wait,omitempty"`
+	MaxWaiting *int      `json:"max_waiting,omitempty"`
 	// Ban bans users and clients that continue after they were denied. Nil: the ban of the tier
 	// applies, or else the ban for all clients.
 	Ban *Ban `json:"ban,omitempty"`
@@ -209,26 +209,25 @@ const (
 	defaultWaiting = 10
 )
 
-// MaxWait is how long a request over the limit waits at most. In documents it is a string such as
-// "2s".
-type MaxWait time.Duration
+// Duration is a time that documents have as a string such as "2s".
+type Duration time.Duration
 
 // Std converts it to a time.Duration.
-func (w MaxWait) Std() time.Duration { return time.Duration(w) }
+func (w Duration) Std() time.Duration { return time.Duration(w) }
 
 // String formats it as in documents.
-func (w MaxWait) String() string { return FormatWindow(w.Std()) }
+func (w Duration) String() string { return FormatWindow(w.Std()) }
 
 // MarshalText formats it as in documents.
-func (w MaxWait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+func (w Duration) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // UnmarshalText reads the output of MarshalText.
-func (w *MaxWait) UnmarshalText(text []byte) error {
+func (w *Duration) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
 		return fmt.Errorf("must be a duration with its unit, such as 2s, not %.40q", text)
 	}
-	*w = MaxWait(d)
+	*w = Duration(d)
 	return nil
 }
 
@@ -298,7 +297,7 @@ func (p *Policy) validateMaxWait() (es fielderr.Errors) {
 }
 
 // within returns a problem if the wait is longer than the longest window of a non-empty list.
-func (w MaxWait) within(field string, list []Limit) (es fielderr.Errors) {
+func (w Duration) within(field string, list []Limit) (es fielderr.Errors) {
 	var longest time.Duration
 	for i := range list {
 		longest = max(longest, list[i].Window)

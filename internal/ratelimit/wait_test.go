@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/strict/fielderr"
 )
 
-func maxWait(d time.Duration) *MaxWait { return new(MaxWait(d)) }
+func maxWait(d time.Duration) *Duration { return new(Duration(d)) }
 
 // TestWaitProblems: each problem has the path of its field.
 func TestWaitProblems(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 
 // everyRule returns settings that use all features of the limiter.
 func everyRule() ratelimit.Settings {
-	second, three := ratelimit.MaxWait(2*time.Second), 3
+	second, three := ratelimit.Duration(2*time.Second), 3
 	strict := ratelimit.NewLimit("per-10s", 4, 10*time.Second)
 	strict.MakeStrict()
 	refreshes := ratelimit.NewLimit("refreshes", 4, 30*time.Second)

@@ -199,7 +199,7 @@ func fast(requests int64) ratelimit.Limit {
 
 // TestAnswers: answers come in the order of the times at which they are sent.
 func TestAnswers(t *testing.T) {
-	longest := ratelimit.MaxWait(10 * time.Second)
+	longest := ratelimit.Duration(10 * time.Second)
 	p := limited(3, func(s *ratelimit.Settings) {
 		s.Default.Client, s.Default.User, s.Default.MaxWait = []ratelimit.Limit{fast(2)}, []ratelimit.Limit{fast(2)}, &longest
 	})

@@ -133,7 +133,7 @@ func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 // waiting returns the policy with a queue: up to places requests of a key wait for at most longest.
 // With 0 none wait.
 func waiting(p ratelimit.Policy, longest time.Duration, places int) ratelimit.Policy {
-	if wait := ratelimit.MaxWait(longest); longest > 0 {
+	if wait := ratelimit.Duration(longest); longest > 0 {
 		p.MaxWait, p.MaxWaiting = &wait, &places
 	}
 	return p

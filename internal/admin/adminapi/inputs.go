@@ -21,7 +21,7 @@ type limitsInput struct {
 	Total       []ratelimit.Limit      `json:"total,omitempty"`
 	Source      []ratelimit.Limit      `json:"source,omitempty"`
 	OverLimit   *ratelimit.OverLimit   `json:"over_limit,omitempty"`
-	MaxWait     *ratelimit.MaxWait     `json:"max_wait,omitempty"`
+	MaxWait     *ratelimit.Duration    `json:"max_wait,omitempty"`
 	MaxWaiting  *int                   `json:"max_waiting,omitempty"`
 	Ban         *ratelimit.Ban         `json:"ban,omitempty"`
 	Criticality *ratelimit.Criticality `json:"criticality,omitempty"`
@@ -252,7 +252,7 @@ func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 
 // checkWaiting rejects a max_waiting without a max_wait in the same document. That max_wait may
 // only be in the configuration file.
-func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors) {
+func checkWaiting(longest *ratelimit.Duration, atOnce *int) (errs fielderr.Errors) {
 	if longest == nil && atOnce != nil {
 		errs.Add("max_waiting", "it belongs to a max_wait: set both")
 	}

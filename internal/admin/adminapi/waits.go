@@ -13,7 +13,7 @@ type Waits struct {
 }
 
 // ShowWaits returns a policy's values.
-func ShowWaits(longest *ratelimit.MaxWait, atOnce *int) (w Waits) {
+func ShowWaits(longest *ratelimit.Duration, atOnce *int) (w Waits) {
 	if longest != nil {
 		w.MaxWait = longest.String()
 	}
@@ -28,5 +28,5 @@ func effectiveWaits(w ratelimit.Wait) Waits {
 	if w.Longest == 0 {
 		return Waits{}
 	}
-	return Waits{MaxWait: ratelimit.MaxWait(w.Longest).String(), MaxWaiting: w.AtOnce}
+	return Waits{MaxWait: ratelimit.Duration(w.Longest).String(), MaxWaiting: w.AtOnce}
 }

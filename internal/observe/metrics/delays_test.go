@@ -15,7 +15,7 @@ import (
 // start, and others once they are counted.
 func TestDelays(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
-	wait := ratelimit.MaxWait(time.Second)
+	wait := ratelimit.Duration(time.Second)
 	policies := snapshotOf(map[string]ratelimit.Policy{"shop": {MaxWait: &wait}})
 	m.WatchPolicies(func() metrics.PolicySnapshot { return policies })
 	for _, id := range []string{"shop", "app"} {
