@@ -16,7 +16,7 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (oau
 	if s.limiter == nil {
 		return oautherr.RateLimit{}, nil
 	}
-	admission := s.limiter.Admit(ctx, s.judged(x))
+	admission := s.limiter.Admit(ctx, s.limiterRequest(x))
 	fields, err := oautherr.Of(x.quota(), &admission.Decision)
 	if err != nil || admission.Waited == 0 {
 		return fields, err
@@ -30,7 +30,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if s.limiter == nil {
 		return nil
 	}
-	d, denied := s.limiter.Denied(ctx, s.judged(x))
+	d, denied := s.limiter.Denied(ctx, s.limiterRequest(x))
 	if !denied {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	return err
 }
 
-// judged returns the request as the limiter sees it. x may change after the decision.
-func (s *Service) judged(x *issuance) limiter.Request {
+// limiterRequest returns the request as the limiter sees it. x may change after the decision.
+func (s *Service) limiterRequest(x *issuance) limiter.Request {
 	r := limiter.Request{
 		Key: x.quota(), Grant: string(x.grant), Remote: x.remote,
 		Unproven: x.grant == clientcfg.Password, // see deniedAlready

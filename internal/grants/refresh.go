@@ -57,11 +57,11 @@ func (g *Grant) standing(generation uint32, now time.Time, grace time.Duration) 
 	return replayed
 }
 
-// judge returns nil if the presented refresh token may be used, or if its response may be repeated
+// usable returns nil if the presented refresh token may be used, or if its response may be repeated
 // because the client may not have received the first one. A repetition writes nothing. If it races
 // with the first use of the successor, it returns the state that it read, and the family still has
 // one newest token.
-func (s *Service) judge(ctx context.Context, x *issuance) error {
+func (s *Service) usable(ctx context.Context, x *issuance) error {
 	alive := x.now.Before(s.end(x.found))
 	switch x.found.standing(x.sent.generation, x.now, s.opts.RefreshGrace) {
 	case newest:
@@ -90,7 +90,7 @@ func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 	if err := s.lookGrant(ctx, x); err != nil {
 		return err
 	}
-	if err := s.judge(ctx, x); err != nil {
+	if err := s.usable(ctx, x); err != nil {
 		return err
 	}
 	if !x.repeated {

@@ -161,7 +161,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	}
 	x.sent = sent
 	if err = s.lookGrant(ctx, x); err == nil {
-		err = s.judge(ctx, x)
+		err = s.usable(ctx, x)
 	}
 	if err != nil {
 		return err

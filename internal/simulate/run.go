@@ -36,7 +36,7 @@ type Options struct {
 
 // Progress is the progress of a replay.
 type Progress struct {
-	// What names the current step: a phrase such as "judge the requests".
+	// What names the current step: a phrase such as "decide the requests".
 	What string
 	// Requests is how many requests were read in this pass, and Of their total; 0: not known yet.
 	Requests, Of uint64
@@ -127,7 +127,7 @@ func (r *run) check() (*ratelimit.Compiled, error) {
 }
 
 func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
-	result, err := r.judge(policies, source)
+	result, err := r.decide(policies, source)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +143,13 @@ func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result,
 	return result, r.failed
 }
 
-// judge decides the requests under the policies.
-func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
+// decide decides the requests under the policies.
+func (r *run) decide(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
 	e, err := newEngine(r.ctx, policies, &r.Options, source.Answer)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.pass("judge the requests", source, func(req *traffic.Request) {
+	if err := r.pass("decide the requests", source, func(req *traffic.Request) {
 		if r.spill != nil && r.kept == nil {
 			r.kept = r.spill.add(req)
 		}

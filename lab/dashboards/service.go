@@ -80,11 +80,11 @@ func overloadCharts() []Panel {
 			query(`sum by (mode) (oauth_overload_mode{$i,mode!="off"})`, "instances in {{mode}}")).sized(8, 8),
 		lines("Work under way", "Requests that were admitted, and calls of the store in progress, waiting for a place, and at most.", "short",
 			query(`sum by (instance) (oauth_overload_in_flight{$i})`, "{{instance}} requests"),
-			query(`sum by (instance) (oauth_store_lane_in_flight{$i})`, "{{instance}} store calls"),
-			query(`sum by (instance) (oauth_store_lane_waiting{$i})`, "{{instance}} store calls waiting"),
-			query(`sum by (instance) (oauth_store_lane_limit{$i})`, "{{instance}} store calls at most")).sized(8, 8),
+			query(`sum by (instance) (oauth_store_queue_in_flight{$i})`, "{{instance}} store calls"),
+			query(`sum by (instance) (oauth_store_queue_waiting{$i})`, "{{instance}} store calls waiting"),
+			query(`sum by (instance) (oauth_store_queue_limit{$i})`, "{{instance}} store calls at most")).sized(8, 8),
 		lines("Store calls refused", "What came of calls of requests to the store that were not admitted: shed with 503, in dry-run would_shed, or abandoned by their caller. Usually 0.", "ops",
-			query(`sum by (criticality, outcome) (rate(oauth_store_lane_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{criticality}} {{outcome}}")).sized(8, 8),
+			query(`sum by (criticality, outcome) (rate(oauth_store_queue_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{criticality}} {{outcome}}")).sized(8, 8),
 	}
 }
 

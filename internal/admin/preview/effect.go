@@ -105,12 +105,12 @@ func (c *Change) effect(before, after *clientcfg.PolicySnapshot) adminapi.Effect
 		was, will := before.For(c.ClientID), after.For(c.ClientID)
 		trial, _ := before.Trial(c.ClientID)
 		e.compare(was, will)
-		e.add(c.ClientID, judge(c, was, will, trial))
+		e.add(c.ClientID, assess(c, was, will, trial))
 		if watched(was) && watched(will) && otherLimits(was, will) {
 			enforced := *will
 			enforced.Mode = ratelimit.Enforce
 			dryRun.normally = true
-			dryRun.add(c.ClientID, judge(c, was, &enforced, trial))
+			dryRun.add(c.ClientID, assess(c, was, &enforced, trial))
 		}
 	}
 	byRequests := func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) }
@@ -304,8 +304,8 @@ type verdict struct {
 // ofUsersUnknown is the reason if the users that overrides would have hit are unknown.
 const ofUsersUnknown = "what each user has requested is not kept; look at limits top --counters"
 
-// judge compares a client's limits. trial is the candidate that was tried on the client, or zero.
-func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial ratelimit.Trial) verdict {
+// assess compares a client's limits. trial is the candidate that was tried on the client, or zero.
+func assess(c activity.ClientReport, was, will *ratelimit.Effective, trial ratelimit.Trial) verdict {
 	switch {
 	case !widens(was, will):
 		return verdict{}
@@ -318,8 +318,8 @@ func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial rateli
 	case was.Mode == ratelimit.Off:
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
-	v := judgeKind(c, activity.User, will.User, was, will).waiting(c, activity.User, was, will)
-	v = v.and(judgeClient(c, was, will))
+	v := assessKind(c, activity.User, will.User, was, will).waiting(c, activity.User, was, will)
+	v = v.and(assessClient(c, was, will))
 	if v.requests == 0 && bansMore(was, will) {
 		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
 	}
@@ -343,9 +343,9 @@ func isWhatWasTried(t ratelimit.Trial, was, will *ratelimit.Effective) bool {
 		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil) && (t.Source || will.Source == nil))
 }
 
-// judgeKind evaluates one kind of request, with list as its own new list. The peaks of the source
+// assessKind evaluates one kind of request, with list as its own new list. The peaks of the source
 // are the highest of any single address.
-func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
+func assessKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
 		return verdict{}
@@ -354,9 +354,9 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limi
 	if kind == activity.Client {
 		own = was.Client
 	}
-	v := judgePeaks(peaksOf(k, own, was.Source, was.Total), list.All()).
-		and(judgePeaks(peaksOf(k, was.Source, own, was.Total), will.Source.All())).
-		and(judgePeaks(peaksOf(k, was.Total, own, was.Source), will.Total.All()))
+	v := assessPeaks(peaksOf(k, own, was.Source, was.Total), list.All()).
+		and(assessPeaks(peaksOf(k, was.Source, own, was.Total), will.Source.All())).
+		and(assessPeaks(peaksOf(k, was.Total, own, was.Source), will.Total.All()))
 	if k.Under(slices.Concat(list.All(), will.Source.All(), will.Total.All())) {
 		v.why, v.since = "", k.Since
 		if k.Over > 0 {
@@ -381,9 +381,9 @@ func peaksOf(k activity.KindReport, list *ratelimit.Limits, others ...*ratelimit
 	return out
 }
 
-// judgeClient evaluates client_credentials, where the client may get its last token again.
-func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
-	v := judgeKind(c, activity.Client, will.Client, was, will).waiting(c, activity.Client, was, will)
+// assessClient evaluates client_credentials, where the client may get its last token again.
+func assessClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
+	v := assessKind(c, activity.Client, will.Client, was, will).waiting(c, activity.Client, was, will)
 	if !will.Reuses() || v.requests == 0 {
 		return v
 	}
@@ -410,9 +410,9 @@ func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will 
 	return verdict{why: "it is not known how many of its requests would wait for their turn; try dry-run first"}
 }
 
-// judgePeaks compares peaks with limits that were not in force at the time. The peak of a limit is
+// assessPeaks compares peaks with limits that were not in force at the time. The peak of a limit is
 // an upper bound for a limit that counts fewer grants, and a lower bound for one that counts more.
-func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
+func assessPeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	for _, l := range will {
 		known := false
 		for _, p := range peaks {

@@ -11,7 +11,7 @@ var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,
 		[]string{"class", "outcome"},
-		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused or work waits longer than overload.target, by a caller that has hung up).",
+		"Requests that admission control decided. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused or work waits longer than overload.target, by a caller that has hung up).",
 	}
 	overloadModeInfo = Info{
 		"oauth_overload_mode", Gauge,
@@ -39,21 +39,21 @@ var (
 		"Requests that were admitted and are being worked on, without those that are at the store or wait for it.",
 	}
 	laneLimitInfo = Info{
-		"oauth_store_lane_limit", Gauge, nil,
+		"oauth_store_queue_limit", Gauge, nil,
 		"Calls of requests to the store at once, as many as it gains from now; at most as the connections allow.",
 	}
 	laneInFlightInfo = Info{
-		"oauth_store_lane_in_flight", Gauge, nil,
+		"oauth_store_queue_in_flight", Gauge, nil,
 		"Calls of requests that the store is working on.",
 	}
 	laneWaitingInfo = Info{
-		"oauth_store_lane_waiting", Gauge, nil,
+		"oauth_store_queue_waiting", Gauge, nil,
 		"Calls of requests that wait for a place.",
 	}
 	laneRequestsInfo = Info{
-		"oauth_store_lane_requests_total", Counter,
+		"oauth_store_queue_requests_total", Counter,
 		[]string{"criticality", "outcome"},
-		"Calls of requests to the store. Criticality: sheddable, sheddable_plus, critical or critical_plus; sheddable too before the gate was asked. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
+		"Calls of requests to the store. Criticality: sheddable, sheddable_plus, critical or critical_plus; sheddable too before the limiter was asked. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
 	}
 )
 
@@ -81,7 +81,7 @@ func (m *Metrics) WatchOverload(read func() overload.Stats) {
 
 // WatchStoreQueue exports the result of read at each scrape.
 func (m *Metrics) WatchStoreQueue(read func() storequeue.Stats) {
-	m.pull.watch("store lane", func(emit emit) {
+	m.pull.watch("store queue", func(emit emit) {
 		now := read()
 		emit(laneLimitInfo, float64(now.Limit))
 		emit(laneInFlightInfo, float64(now.InFlight))

@@ -45,16 +45,16 @@ func TestOverload(t *testing.T) {
 		`oauth_overload_refused_criticality 2`,
 		`oauth_overload_useless_seconds 1.5`,
 		`oauth_overload_in_flight 7`,
-		`oauth_store_lane_limit 16`,
-		`oauth_store_lane_in_flight 15`,
-		`oauth_store_lane_waiting 3`,
-		`oauth_store_lane_requests_total{criticality="sheddable",outcome="shed"} 9`,
-		`oauth_store_lane_requests_total{criticality="sheddable",outcome="abandoned"} 1`,
-		`oauth_store_lane_requests_total{criticality="critical_plus",outcome="admitted"} 8`,
-		`oauth_store_lane_requests_total{criticality="sheddable_plus",outcome="would_shed"} 0`,
+		`oauth_store_queue_limit 16`,
+		`oauth_store_queue_in_flight 15`,
+		`oauth_store_queue_waiting 3`,
+		`oauth_store_queue_requests_total{criticality="sheddable",outcome="shed"} 9`,
+		`oauth_store_queue_requests_total{criticality="sheddable",outcome="abandoned"} 1`,
+		`oauth_store_queue_requests_total{criticality="critical_plus",outcome="admitted"} 8`,
+		`oauth_store_queue_requests_total{criticality="sheddable_plus",outcome="would_shed"} 0`,
 	} {
 		shows(t, page, line+"\n")
 	}
-	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_lane_requests_total{"), overload.Criticalities*overload.Outcomes)
+	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_queue_requests_total{"), overload.Criticalities*overload.Outcomes)
 	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), overload.Classes*overload.Outcomes)
 }
