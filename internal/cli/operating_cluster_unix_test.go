@@ -3,12 +3,12 @@
 package cli
 
 import (
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -68,19 +69,13 @@ func newPageCluster(t *testing.T) *pageCluster {
 	return c
 }
 
-// reservedAddresses returns unused addresses that are bound a while later, and then again and again. Their
-// ports are below those that systems give to outgoing connections, one of which could have them by then.
+// reservedAddresses returns unused addresses, each once.
 func reservedAddresses(t *testing.T, n int) (addresses []string) {
 	t.Helper()
-	for tries := 0; len(addresses) < n; tries++ {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(11_000+rand.IntN(20_000)))
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-		if err != nil && tries < 100 {
-			continue
+	for len(addresses) < n {
+		if address := testworld.FreeAddress(t); !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
 		}
-		check.OK(t, err)
-		defer func() { _ = l.Close() }() // not before all are chosen
-		addresses = append(addresses, address)
 	}
 	return addresses
 }

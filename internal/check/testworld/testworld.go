@@ -5,7 +5,9 @@ package testworld
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -159,15 +161,22 @@ func FreeAddress(tb testing.TB) string {
 }
 
 // FreeAddressOf is FreeAddress for another IP address of this machine. A port that is unused on one
-// address may be in use on another.
+// address may be in use on another. Ports are below the range that systems give to outgoing
+// connections: one of these could have the port while a server restarts.
 func FreeAddressOf(tb testing.TB, ip string) string {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		tb.Fatal(err)
+	for tries := 0; ; tries++ {
+		address := net.JoinHostPort(ip, strconv.Itoa(11_000+rand.IntN(20_000))) //nolint:gosec // a port for a test
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
+		if err != nil && tries < 100 {
+			continue
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			tb.Fatal(err)
+		}
+		return address
 	}
-	if err := l.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return l.Addr().String()
 }
