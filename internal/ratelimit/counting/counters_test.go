@@ -59,26 +59,6 @@ func TestExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestSeveralLimits: if all limits pass, all count. A denied request counts under no limit.
-func TestSeveralLimits(t *testing.T) {
-	c, k, eff := single(ratelimit.NewLimit("per-minute", 3, time.Minute), ratelimit.NewLimit("per-second", 2, time.Second))
-	now := at(60_000_000) // the start of a minute
-	mustAdmit(t, 2, c, now, k, eff)
-	d := c.Take(now, k, eff, 1)
-	mustEqual(t, "Outcome", ratelimit.Denied, d.Outcome)
-	b, _ := d.BindingLimit()
-	mustEqual(t, "BindingLimit", "per-second", b.Limit.Name)
-	mustEqual(t, "RetryAfter", 1001*time.Millisecond, d.RetryAfter) // the two leave the window when the next second starts
-	mustEqual(t, "RetryAfterSeconds", 2, d.RetryAfterSeconds())
-
-	now = now.Add(2 * time.Second)
-	mustAdmit(t, 1, c, now, k, eff)
-	d = c.Take(now, k, eff, 1)
-	b, _ = d.BindingLimit()
-	mustEqual(t, "BindingLimit", "per-minute", b.Limit.Name)
-	mustEqual(t, "RetryAfter", 58*time.Second+time.Millisecond, d.RetryAfter)
-}
-
 // TestFloodStaysBounded: an endless stream of names neither exceeds the memory bound nor frees a
 // limited key, with or without a syncer that writes them.
 func TestFloodStaysBounded(t *testing.T) {

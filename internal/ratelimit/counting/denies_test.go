@@ -97,20 +97,6 @@ func TestDeniesWithoutRoom(t *testing.T) {
 	mustEqual(t, "Denies when all is long ago", false, ask(ratelimit.Key{ClientID: "client", Username: "later"}, eff))
 }
 
-// TestDeniesChangesNothing: for keys without room it adds neither a key nor an overflow counter.
-func TestDeniesChangesNothing(t *testing.T) {
-	_, k, eff := single(ratelimit.NewLimit("per-minute", 5, time.Minute))
-	c := NewCounters(1)
-	c.Take(at(epoch), k, eff, 1)
-	before := c.Stats()
-	for i := range 100 {
-		c.Denies(at(epoch), ratelimit.Key{ClientID: "client", Username: strconv.Itoa(i)}, eff)
-		c.Denies(at(epoch).Add(time.Hour), ratelimit.Key{ClientID: "client", Username: strconv.Itoa(i)}, eff) // the key is idle by then
-	}
-	mustEqual(t, "Stats", before, c.Stats())
-	mustEqual(t, "overflow counters", 0, len(c.shards[0].shared))
-}
-
 // TestRoom: exactly as many requests pass as Room returns, for each key that counts a request.
 func TestRoom(t *testing.T) {
 	p, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, Default: ratelimit.Policy{

@@ -134,19 +134,6 @@ func TestFrameLengthOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestOlderRelease: a document without a frame length is read with the present one. The next write
-// adds the length, and is conditional on the version.
-func TestOlderRelease(t *testing.T) {
-	p := play(t, perMinute(100))
-	p.read(&ratelimit.Document{Version: 3, Etag: 3, Contended: true, Frames: frame(60_000, 9)})
-	p.counts(9, 1, 10)
-	task := p.begin()
-	if !task.Versioned || task.Rewrite || task.Frame != 60_000 || !task.Read {
-		t.Fatalf("%+v", task)
-	}
-	same(t, "the delta", frame(60_000, 1), task.Delta)
-}
-
 // TestRemoval: a frame or a writer is removed from a document only after this process has seen it
 // unchanged for two windows. The write states the values that were seen.
 func TestRemoval(t *testing.T) {

@@ -36,14 +36,6 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// TestForecastOfAnUnknownKey: it predicts no wait.
-func TestForecastOfAnUnknownKey(t *testing.T) {
-	c, k, eff := single(perMinute(1))
-	f := c.Forecast(at(epoch), k, eff)
-	f.Admit()
-	mustEqual(t, "the next", int64(epoch), f.Next().UnixMilli())
-}
-
 // TestForecastOfUnusedPermits: waiting requests use them, even if they pass in a later frame.
 func TestForecastOfUnusedPermits(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))

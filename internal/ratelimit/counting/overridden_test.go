@@ -28,15 +28,6 @@ func TestOverriddenDecisions(t *testing.T) {
 	mustEqual(t, "refunded", true, c.Refund(at(epoch), at(epoch), ratelimit.Key{ClientID: "shop", Username: "ada"}, p.For("shop"), 1))
 }
 
-// TestOverrideOfALongName: overrides apply to names that are counted under a digest.
-func TestOverrideOfALongName(t *testing.T) {
-	client, user := strings.Repeat("c", 128), strings.Repeat("u", 128)
-	p := override(t, defaults(t), client, user, perMinute(1))
-	c := NewCounters(10)
-	c.Take(at(epoch), ratelimit.Key{ClientID: client, Username: user}, p.For(client), 1)
-	mustEqual(t, "outcome", ratelimit.Denied, c.Take(at(epoch), ratelimit.Key{ClientID: client, Username: user}, p.For(client), 1).Outcome)
-}
-
 // TestOverrideKeepsCounts: the counts of a key stay when an override is set or removed, as with any
 // change of limits. See [TestMovedLimitIsNotFreed] and [TestChangeDuringExchange].
 func TestOverrideKeepsCounts(t *testing.T) {
@@ -80,34 +71,6 @@ func TestOverrideKeepsCounts(t *testing.T) {
 			p.take(1, ratelimit.Denied)
 			other := p.c.Take(p.now, ratelimit.Key{ClientID: "client", Username: "other"}, p.eff, 5)
 			mustEqual(t, "outcome for another user", ratelimit.Allowed, other.Outcome)
-		})
-	}
-}
-
-// TestOverrideDuringExchange: counts survive when an override is set during an exchange.
-func TestOverrideDuringExchange(t *testing.T) {
-	minutes := perMinute(100)
-	shorter := perMinute(200)
-	shorter.Frames = 6
-	whole := edited(t, defaults(t), func(e *ratelimit.CompiledEdit) error {
-		return e.SetPolicy("client", &ratelimit.Policy{User: []ratelimit.Limit{minutes}}, "")
-	})
-	for _, own := range [][]ratelimit.Limit{{perMinute(50)}, {shorter}, {ratelimit.NewLimit("per-second", 50, time.Second), minutes}} {
-		t.Run(fmt.Sprint(len(own), own[0].Frames, own[0].Requests), func(t *testing.T) {
-			p := play(t, minutes)
-			p.eff = whole.For("client")
-			p.read(&ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 10)})
-			task := p.begin()
-			p.take(1, ratelimit.Allowed)
-			p.eff = override(t, whole, "client", "user", own...).For("client")
-			p.take(1, ratelimit.Allowed)
-			p.finish(task, Result{Status: Applied})
-			p.take(1, ratelimit.Allowed)
-			for _, u := range p.c.Usage(p.now, p.k) {
-				if u.Limit.Name == "per-minute" && u.Estimate != 14 {
-					t.Errorf("%+v, want an estimate of 14", u)
-				}
-			}
 		})
 	}
 }

@@ -2,18 +2,14 @@ package counting
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"oauth-server/internal/ratelimit"
-
-	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
 )
@@ -61,107 +57,6 @@ func TestTotal(t *testing.T) {
 	check.Equal(t, "keys", len(c.ClientUsage(at(epoch), "client", 10)), 4)
 	check.Equal(t, "reset", c.Reset(ann.Total()), true)
 	mustAdmit(t, 2, c, at(epoch), bob, e)
-}
-
-// TestTotalOfLongNames: keys that are counted under digests also count against the total of their
-// client.
-func TestTotalOfLongNames(t *testing.T) {
-	for _, client := range []int{1, 8, 100, 127, 128, 249, 250, 300} {
-		c, e := NewCounters(0), usersTotal(t, 3, 4)
-		id := strings.Repeat("c", client)
-		for _, user := range []int{1, 9, 128, 200} {
-			c.Take(at(epoch), ratelimit.Key{ClientID: id, Username: strings.Repeat("u", user)}, e, 1)
-		}
-		check.Equal(t, fmt.Sprintf("total of %d letters", client), counted(c, at(epoch), ratelimit.Key{ClientID: id}.Total()), int64(4))
-	}
-}
-
-// TestTotalDecidesAsBothAlone: a request is admitted if each of the two lists would admit it alone.
-// Otherwise it waits for the one that takes longer.
-func TestTotalDecidesAsBothAlone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		user, total := drawLimits(t), []ratelimit.Limit{drawLimit(t, "c")}
-		for i := range user {
-			user[i].Requests = min(user[i].Requests, total[0].Requests)
-		}
-		p := ratelimit.Policy{User: user, Client: user, Total: total}
-		together, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: p})
-		if err != nil {
-			t.Skip(err)
-		}
-		c, alone, ls, whole := NewCounters(0), NewCounters(0), ratelimit.NewLimits(user), ratelimit.NewLimits(total)
-		forUser, forTotal := &ratelimit.Effective{User: ls, Client: ls, Mode: ratelimit.Enforce}, &ratelimit.Effective{User: whole, Client: whole, Mode: ratelimit.Enforce}
-		now := int64(epoch)
-		for range rapid.IntRange(1, 60).Draw(t, "requests") {
-			now += drawStep(t, total[0].Window)
-			k := ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "user"))}
-			n := rapid.Int64Range(1, 2).Draw(t, "n")
-			early, denies := c.Denies(at(now), k, together.For("client"))
-			d := c.Take(at(now), k, together.For("client"), n)
-			one := alone.Take(at(now), k, forUser, n)
-			if one.Outcome == ratelimit.Allowed {
-				if two := alone.Take(at(now), ratelimit.Key{ClientID: "client"}, forTotal, n); two.Outcome == ratelimit.Denied {
-					alone.Refund(at(now), at(now), k, forUser, n)
-					one = two
-				}
-			}
-			mustEqual(t, "outcome", one.Outcome, d.Outcome)
-			if n == 1 {
-				mustEqual(t, "denied early", d.Outcome == ratelimit.Denied, denies)
-				mustEqual(t, "RetryAfter of Denies", d.RetryAfter, early.RetryAfter)
-			}
-			if d.RetryAfter < one.RetryAfter {
-				t.Fatalf("waits for %v, alone for %v", d.RetryAfter, one.RetryAfter)
-			}
-		}
-	})
-}
-
-// TestTotalIsOneStep: while many goroutines take, refund and flush, a total always equals the sum
-// of its users.
-func TestTotalIsOneStep(t *testing.T) {
-	for _, limits := range []int{1, 2} {
-		user := []ratelimit.Limit{ratelimit.NewLimit("per-user", 400, time.Minute), ratelimit.NewLimit("per-hour", 500, time.Hour)}[:limits]
-		p, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{
-			User: user, Client: user, Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 1000, time.Minute)},
-		}})
-		check.OK(t, err)
-		c, e := NewCounters(0), p.For("client")
-		attach(c)
-		stop := make(chan struct{})
-		var workers, watcher sync.WaitGroup
-		watcher.Go(func() {
-			for {
-				settle(c, at(epoch))
-				if users, total := sums(c); users != total {
-					t.Errorf("%d of users, %d of the total", users, total)
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-		for w := range 8 {
-			workers.Go(func() {
-				for i := range 400 {
-					k := ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa((w+i)%4)}
-					if d := c.Take(at(epoch), k, e, 1); d.Outcome == ratelimit.Allowed && i%8 == 0 {
-						c.Refund(at(epoch), at(epoch), k, e, 1)
-					}
-				}
-			})
-		}
-		workers.Wait()
-		for i := range 4 {
-			for c.Take(at(epoch), ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(i)}, e, 1).Outcome == ratelimit.Allowed {
-			}
-		}
-		close(stop)
-		watcher.Wait()
-		check.Equal(t, "counted", counted(c, at(epoch), ratelimit.Key{ClientID: "client"}.Total()), int64(1000))
-	}
 }
 
 // sums returns the counts under the first limits of all users and of all totals, at one moment.
