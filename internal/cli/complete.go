@@ -4,14 +4,14 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/simulate"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // completions registers shell completions: the values of flags that have a known set, by the flag's

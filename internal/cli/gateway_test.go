@@ -13,20 +13,16 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/cli/command"
-
 	descriptorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"oauth-server/internal/check"
-
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"oauth-server/internal/cli/command"
 )
 
 // tokenUpstream is a server whose token endpoint gives everybody a token, and everything else is its path.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/cli/command"
 )
 
 // mostCommands is how many commands there may be, without groups, topics and cobra's own.

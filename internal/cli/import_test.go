@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/bcrypt"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/secret"
-
-	"golang.org/x/crypto/bcrypt"
 )
 
 // TestImport: people and clients move here with the hashes that they have, in the store and through a

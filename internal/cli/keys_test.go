@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Secrets of signing keys, as openssl rand -base64 32 prints them.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // answers are what [readAPI] answers, by path.

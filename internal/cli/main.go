@@ -7,11 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"oauth-server/internal/cli/command"
-	"oauth-server/internal/overload/hashing"
-
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/overload/hashing"
 )
 
 // Main runs the command line of this process, and ends the process with its exit status.

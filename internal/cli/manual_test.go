@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/check"
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
 )
 
 var manualDir = flag.String("man", "", "keep the man pages in this directory")

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/store/mongo/mongotest"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // altered returns the flags for a fresh database behind a proxy.

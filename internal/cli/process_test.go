@@ -21,14 +21,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/bcrypt"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/internal/overload/hashing"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/crypto/bcrypt"
 )
 
 // The test binary is the program when this variable is set, so that processes,

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/accounts"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
@@ -9,8 +11,6 @@ import (
 	"oauth-server/internal/cli/simulate"
 	"oauth-server/internal/cli/store"
 	"oauth-server/internal/cli/token"
-
-	"github.com/spf13/cobra"
 )
 
 // newRoot makes all commands, and the function that adds the completions of flags. Completions stay in

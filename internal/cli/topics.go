@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/limits"
 	"oauth-server/internal/config"
-
-	"github.com/spf13/cobra"
 )
 
 // newTopics returns the topics.

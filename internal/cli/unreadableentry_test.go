@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/store/mongo/mongotest"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // The newest entry of the audit trail and the policy that it made are edited by hand. Both instances serve on: the one that

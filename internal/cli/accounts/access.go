@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"oauth-server/internal/cli/command"
-	"oauth-server/internal/clientcfg"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/clientcfg"
 )
 
 // accessFlag is the flag for a client's access to the admin API: --name for full access,

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
 )
 
 // NewClient makes the commands on clients.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/registry"
-
-	"github.com/spf13/cobra"
 )
 
 func newClientDelete(c *connect.Commands) *cobra.Command {

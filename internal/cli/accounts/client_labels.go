@@ -3,12 +3,11 @@ package accounts
 import (
 	"strings"
 
-	"oauth-server/internal/clientcfg/labels"
+	"github.com/spf13/pflag"
 
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
-
-	"github.com/spf13/pflag"
+	"oauth-server/internal/clientcfg/labels"
 )
 
 // labelFlags are --label and, for an existing client, --remove-label.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // clientEdit holds the flags of client update.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
@@ -15,9 +18,6 @@ import (
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 // importing is the import of clients or users from JSON lines.

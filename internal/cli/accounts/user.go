@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
@@ -16,9 +19,6 @@ import (
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // NewUser makes the commands on users.

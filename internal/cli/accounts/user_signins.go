@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/registry"
-
-	"github.com/spf13/cobra"
 )
 
 // shownUser is a user with everything that comes of a sign-in.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/config"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/config"
 )
 
 // maxSecretLine is the maximum length of a secret on standard input, in bytes.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"oauth-server/internal/strict/fielderr"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Exit statuses.
@@ -19,7 +19,7 @@ const (
 
 // ExitStatus returns the exit status of a command that failed with err.
 func ExitStatus(err error) int {
-	var usage *UsageError
+	var usage *usageError
 	if errors.As(err, &usage) || fielderr.Of(err) != nil {
 		return ExitUsage
 	}
@@ -29,22 +29,20 @@ func ExitStatus(err error) int {
 // ErrReported marks an error that was already printed.
 var ErrReported = errors.New("reported")
 
-// Usage makes err a mistake in the command line or the configuration; the exit status is 2.
-func Usage(err error) error { return &UsageError{err} }
-
-// UsageError is a mistake in the command line or the configuration; the exit status is 2.
-type UsageError struct{ err error }
+// usageError is a mistake in the command line or the configuration.
+type usageError struct{ err error }
 
 // Error implements error.
-func (e *UsageError) Error() string { return e.err.Error() }
+func (e *usageError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *UsageError) Unwrap() error { return e.err }
+func (e *usageError) Unwrap() error { return e.err }
 
-// Usagef formats a [UsageError].
-func Usagef(format string, args ...any) error {
-	return &UsageError{fmt.Errorf(format, args...)}
-}
+// Usage makes err a mistake in the command line or the configuration; the exit status is 2.
+func Usage(err error) error { return &usageError{err} }
+
+// Usagef is [Usage] of a formatted error.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
 // AtMostOne returns a usage error if more than one of the flags is given.
 func AtMostOne(cmd *cobra.Command, flags ...string) error {

@@ -111,7 +111,7 @@ func IsNew(cfg *config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// WithNew is like withExisting, for commands that may create the store. They ask before creating
+// WithNew is like [WithExisting], for commands that may create the store. They ask before creating
 // it, unless confirmed is set, because a command in the wrong directory would create a second
 // store.
 func (c *Env) WithNew(ctx context.Context, cfg *config.Config, confirmed bool, do func(app.Store) error) error {

@@ -10,21 +10,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
-
-	"github.com/spf13/pflag"
 )
+
+// DefaultAdmin is the default admin address of serve.
+const DefaultAdmin = "http://127.0.0.1:9097"
 
 // API are the flags of commands that use the admin API: its address and the caller's
 // credentials.
 type API struct {
 	*command.Env
 	TLS              command.TLSFiles
-	tokens           *http.Client // for requests to the issuer; made by connect
+	tokens           *http.Client // for requests to the issuer; made by Connect
 	Server, issuer   string
 	clientID, secret string
 	secretStdin      bool
@@ -35,7 +38,7 @@ type API struct {
 	saidAge          bool
 	local            *adminlocal.Access // of the server, if found by its data file
 
-	api  *adminclient.Client // made by connect
+	api  *adminclient.Client // made by Connect
 	mu   sync.Mutex          // guards kept
 	kept *tokenclient.Token  // shared by all calls of this process
 }
@@ -75,7 +78,7 @@ func (l *API) Add(flags *pflag.FlagSet, server string) {
 }
 
 // Connect completes the flags from the environment and the defaults and returns the client, always
-// the same one. The error is a usageError.
+// the same one. The error is about the command line: see [command.Usage].
 func (l *API) Connect() (*adminclient.Client, error) {
 	if l.api != nil {
 		return l.api, nil
@@ -167,6 +170,3 @@ func (l *API) bearer(ctx context.Context, issuer string, fresh bool) (string, er
 	l.kept = &result.Token
 	return result.Token.AccessToken, nil
 }
-
-// DefaultAdmin is the default admin address of serve.
-const DefaultAdmin = "http://127.0.0.1:9097"

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/user"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/adminlocal"
@@ -16,8 +18,6 @@ import (
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/internal/secret"
-
-	"github.com/spf13/cobra"
 )
 
 // registryFlags choose the store or server for commands on clients and users, and the reason for a

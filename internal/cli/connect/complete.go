@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/registry"
-
-	"github.com/spf13/cobra"
 )
 
 // CompleteWithin is the timeout of a completion.

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/ratelimit"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newBans() *cobra.Command {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/clientcfg"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newCandidate() *cobra.Command {

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/registry"
-
-	"github.com/spf13/cobra"
 )
 
 // completions are the completions of flags, by name.

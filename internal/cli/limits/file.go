@@ -13,14 +13,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newExport() *cobra.Command {

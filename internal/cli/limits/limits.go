@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/cli/limits/syntax"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 const limitsLong = `Show and change the limits of a running server, through its admin API.

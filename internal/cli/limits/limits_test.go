@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/limits/syntax"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestMaxWaitIsShown: where it is set; one that is 0 is not effective, and shown nevertheless.

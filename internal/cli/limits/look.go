@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/limiter/activity"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newList() *cobra.Command {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
 )
 
 // overFlag is a flag for requests over the limit, or to an overloaded server. It sets the field of

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
-
-	"github.com/spf13/cobra"
 )
 
 // limitFlags are the flags that take limits.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newPresets() *cobra.Command {

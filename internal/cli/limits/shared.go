@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-
-	"github.com/spf13/cobra"
 )
 
 // sharedHeading is the heading of the column that showShared fills.

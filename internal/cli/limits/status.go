@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newStatus() *cobra.Command {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/cli/command"
 )
 
 // states are the values of a switch.

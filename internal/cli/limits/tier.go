@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/limits/syntax"
-
-	"github.com/spf13/cobra"
 )
 
 // tierFlag names a tier: the one of CLIENT or, without CLIENT, the tier that a command is about.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/limiter/activity"
-
-	"github.com/spf13/cobra"
 )
 
 func (l *limits) newTop() *cobra.Command {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/cli/command"
 )
 
 // The values of --field: of the settings those below default, and of a client all.

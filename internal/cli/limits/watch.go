@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/cli/command"
 )
 
 // watchEvery is the time between two views of --watch.

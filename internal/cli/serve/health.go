@@ -16,10 +16,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
-
-	"github.com/spf13/cobra"
 )
 
 // maxHealthBody limits how much of the one-line answer is read, in bytes.

@@ -9,14 +9,14 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/internal/overload/hashing"
 	"oauth-server/internal/overload/heapfloor"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
 )
 
 // program is serve or gateway.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/cli/command"
-
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/cli/command"
 )
 
 // build describes the sources of this binary.

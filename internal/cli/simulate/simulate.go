@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/limiter/preset"
@@ -18,8 +20,6 @@ import (
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"
 	"oauth-server/internal/strict/fielderr"
-
-	"github.com/spf13/cobra"
 )
 
 // simulation is the command "simulate".

@@ -13,13 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/config"
-
-	"github.com/spf13/cobra"
 )
 
 // dataFileFlags are the flags of the commands that copy and restore the data file.

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
-
-	"github.com/spf13/cobra"
 )
 
 // NewKeys makes the commands on signing keys.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
 	"oauth-server/migrations"
-
-	"github.com/spf13/cobra"
 )
 
 // NewMigrate makes the group of the migrate commands. The group takes a flag itself: migrate

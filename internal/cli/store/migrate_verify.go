@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
-
-	"github.com/spf13/cobra"
 )
 
 // ttlWait is how long --wait-ttl waits. The TTL monitor of MongoDB runs once a minute, and may be

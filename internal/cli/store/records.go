@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
@@ -13,8 +15,6 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/repositories"
-
-	"github.com/spf13/cobra"
 )
 
 // NewRecords makes the commands on unreadable records.

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/app"
@@ -17,8 +19,6 @@ import (
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
-
-	"github.com/spf13/cobra"
 )
 
 type restoreFlags struct {

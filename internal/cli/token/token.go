@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
-
-	"github.com/spf13/cobra"
 )
 
 // defaultIssuer is the default issuer of serve.
