@@ -48,7 +48,7 @@ func TestDemoLinesWork(t *testing.T) {
 // commands there.
 func demoFiles(t *testing.T, p *process) (dir string, commands [][2]string) {
 	t.Helper()
-	printed := regexp.MustCompile(`(?m)^\. (.*)/env$(?s:.*)to paste: .*/commands\n`)
+	printed := regexp.MustCompile(`(?m)^\. '(.*)/env'$(?s:.*)to paste: .*/commands\n`)
 	check.Eventually(t, "the demo is printed", func() bool { return printed.MatchString(p.stdout.String()) })
 	dir = printed.FindStringSubmatch(p.stdout.String())[1]
 	text, err := os.ReadFile(filepath.Join(dir, "commands"))

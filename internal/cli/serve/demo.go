@@ -44,10 +44,7 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) erro
 				return err
 			},
 			Listening: func(s *app.Server) {
-				text := fmt.Sprintf(`# A demo at %s. Ctrl-C ends it and removes everything.
-# Open %[1]s/consents and sign in as %s with the password %s.
-`, s.Issuer(), demo.Username, demo.Password)
-				showDemo(c, dir, s.Issuer(), s.AdminURL(), shownDemo{Issuer: s.Issuer(), demoData: demo, Lines: demo.Lines(s.Issuer(), s.AdminURL(), dir)}, text)
+				showDemo(c, dir, shownDemo{Issuer: s.Issuer(), demoData: demo, Lines: demo.Lines(s.Issuer(), s.AdminURL(), dir)}, s.AdminURL())
 			},
 		})
 	})
@@ -61,41 +58,56 @@ type shownDemo struct {
 	Lines []demoLine `json:"lines"`
 }
 
-// showDemo writes a demo as JSON or, for a person, text and a few commands to paste. The variables of
-// these commands, and the commands of all lines, are in files in dir. url is the server or gateway.
-func showDemo(c *command.Env, dir, url, admin string, demo shownDemo, text string) {
-	err := func() error {
-		if c.Output == command.OutputJSON {
-			return c.JSON(demo)
-		}
-		limits := ""
-		env := fmt.Sprintf("URL=%s\nDEMO='%s:%s'\nBUSY='%s:%s'\n", url, demo.ClientID, demo.ClientSecret, demo.BusyClientID, demo.BusySecret)
-		if admin != "" {
-			env += fmt.Sprintf("export OAUTH_SERVER=%s OAUTH_ISSUER=%s OAUTH_CLIENT_ID=%s OAUTH_CLIENT_SECRET='%s'\n",
-				admin, cmp.Or(demo.Issuer, admin), demo.AdminClientID, demo.AdminSecret)
-			limits = "# The limits (go install ./cmd/oauth-server installs the command):\noauth-server limits list --all\n"
-		}
-		var all strings.Builder
-		for _, l := range demo.Lines {
-			fmt.Fprintf(&all, "# %s\n%s\n\n", l.Title, l.Command)
-		}
-		for name, content := range map[string]string{"env": env, "commands": all.String()} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				return err
-			}
-		}
-		_, err := fmt.Fprintf(c.Out, `%[1]s# Paste this first. It sets URL, DEMO and BUSY, and the credentials of an operator:
-. %[2]s/env
+// showDemo writes a demo: as JSON, or the files of a demo and what to do with them. admin is the URL of
+// the admin API; empty if it is not served.
+func showDemo(c *command.Env, dir string, demo shownDemo, admin string) {
+	var err error
+	if c.Output == command.OutputJSON {
+		err = c.JSON(demo)
+	} else if err = demo.writeFiles(dir, admin); err == nil {
+		_, err = fmt.Fprint(c.Out, demo.text(dir, admin))
+	}
+	if err != nil {
+		c.Note("oauth-server: show the demo: %v", err)
+	}
+}
+
+// writeFiles writes the variables of the text to the file env in dir, and all lines to commands.
+func (d *shownDemo) writeFiles(dir, admin string) error {
+	env := fmt.Sprintf("URL=%s\nDEMO='%s:%s'\nBUSY='%s:%s'\n", cmp.Or(d.Issuer, d.Gateway), d.ClientID, d.ClientSecret, d.BusyClientID, d.BusySecret)
+	if admin != "" {
+		env += fmt.Sprintf("export OAUTH_SERVER=%s OAUTH_ISSUER=%s OAUTH_CLIENT_ID=%s OAUTH_CLIENT_SECRET='%s'\n",
+			admin, cmp.Or(d.Issuer, admin), d.AdminClientID, d.AdminSecret)
+	}
+	var commands strings.Builder
+	for _, l := range d.Lines {
+		fmt.Fprintf(&commands, "# %s\n%s\n\n", l.Title, l.Command)
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "env"), []byte(env), 0o600),
+		os.WriteFile(filepath.Join(dir, "commands"), []byte(commands.String()), 0o600),
+	)
+}
+
+// text returns at most twelve lines: what runs, and commands to paste.
+func (d *shownDemo) text(dir, admin string) string {
+	var what, limits string
+	if d.Gateway != "" {
+		what = fmt.Sprintf("# A gateway at %s in front of a small token server. Ctrl-C ends both.\n", d.Gateway)
+	} else {
+		what = fmt.Sprintf("# A demo at %s. Ctrl-C ends it and removes everything.\n"+
+			"# Open %[1]s/consents and sign in as %s with the password %s.\n", d.Issuer, d.Username, d.Password)
+	}
+	if admin != "" {
+		limits = "# The limits (go install ./cmd/oauth-server installs the command):\noauth-server limits list --all\n"
+	}
+	return fmt.Sprintf(`%[1]s# Paste this first. It sets URL, DEMO and BUSY, and the credentials of an operator:
+. '%[2]s/env'
 # A token, and then 12 requests under a limit of 10 a minute:
 curl -u $DEMO -d grant_type=client_credentials $URL/token
 for i in $(seq 12); do curl -siu $BUSY -d grant_type=client_credentials $URL/token | sed 1q; done
 %[3]s# Commands for every grant, to paste: %[2]s/commands
-`, text, dir, limits)
-		return err
-	}()
-	if err != nil {
-		c.Note("oauth-server: show the demo: %v", err)
-	}
+`, what, dir, limits)
 }
 
 // gatewayDemo runs a gateway and a small upstream server, both on temporary stores, until ctx ends.
@@ -122,8 +134,7 @@ func gatewayDemo(ctx context.Context, c *command.Env, sources config.Sources) er
 			},
 			Listening: func(s *app.Server) {
 				gateway := "http://" + s.Addr()
-				text := fmt.Sprintf("# A gateway at %s in front of a small token server. Ctrl-C ends both.\n", gateway)
-				showDemo(c, dir, gateway, s.AdminURL(), shownDemo{Gateway: gateway, demoData: demo, Lines: demo.GatewayLines(gateway, s.AdminURL(), dir)}, text)
+				showDemo(c, dir, shownDemo{Gateway: gateway, demoData: demo, Lines: demo.GatewayLines(gateway, s.AdminURL(), dir)}, s.AdminURL())
 			},
 		})
 	})
