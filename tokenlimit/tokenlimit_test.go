@@ -228,6 +228,34 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 	w.want(credentials, 429)
 }
 
+// TestFieldsOfOuterHandlers checks that the endpoint shares the header with the handlers around the
+// middleware, as without it, whether its answer is held back or not.
+func TestFieldsOfOuterHandlers(t *testing.T) {
+	for _, status := range []int{200, 401} {
+		w := newWorld(t, tokenlimit.Options{})
+		w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
+			header := rw.Header()
+			header.Add("Set-Cookie", "b=2")
+			header.Del("X-Outer")
+			header.Set("Trailer", "X-Sum")
+			rw.WriteHeader(status)
+			opaque(rw, r)
+			header.Set("X-Sum", "1")
+		}
+		rec := w.serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Set-Cookie", "a=1")
+			rw.Header().Set("X-Outer", "1")
+			w.limits.Handler(w).ServeHTTP(rw, r)
+		}), httptest.NewRequest(http.MethodPost, "/token", strings.NewReader(credentialsOf("shop"))))
+		got := rec.Result()
+		check.Equal(t, "status", got.StatusCode, status)
+		check.Equal(t, "cookies", got.Header["Set-Cookie"], []string{"a=1", "b=2"})
+		check.Equal(t, "a field that the endpoint deletes", got.Header["X-Outer"], nil)
+		check.Equal(t, "a trailer field in the header", got.Header["X-Sum"], nil)
+		check.Equal(t, "trailer", got.Trailer, http.Header{"X-Sum": {"1"}})
+	}
+}
+
 // TestParsedFormsAreJudged covers a body that an outer handler has parsed.
 func TestParsedFormsAreJudged(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})

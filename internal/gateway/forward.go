@@ -40,7 +40,7 @@ func (x *tokenCall) forward(ctx context.Context, w *answer, r *http.Request, bod
 	if len(res.Trailer) > 0 {
 		res.Header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", ")}
 	}
-	w.header = res.Header
+	maps.Copy(w.Header(), res.Header)
 	w.WriteHeader(status)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {
@@ -71,11 +71,8 @@ func receive(res *http.Response) ([]byte, error) {
 func (g *Gateway) outgoing(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) *http.Request {
 	out := r.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		Got1xxResponse: func(status int, fields textproto.MIMEHeader) error {
-			if header := w.Header(); status != http.StatusContinue {
-				maps.Copy(header, fields)
-				removeHopByHop(header)
-				w.WriteHeader(status)
-				clear(header)
+			if status != http.StatusContinue {
+				interim(w, status, http.Header(fields))
 			}
 			return nil
 		},
@@ -95,6 +92,19 @@ func (g *Gateway) outgoing(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	g.rewrite(&httputil.ProxyRequest{In: r, Out: out})
 	return out
+}
+
+// interim writes an interim answer of the upstream (RFC 9110 section 15.2). Its fields are kept
+// apart from the fields of the final answer.
+func interim(w http.ResponseWriter, status int, fields http.Header) {
+	header := w.Header()
+	final := maps.Clone(header)
+	clear(header)
+	removeHopByHop(fields)
+	maps.Copy(header, fields)
+	w.WriteHeader(status)
+	clear(header)
+	maps.Copy(header, final)
 }
 
 // removeHopByHop removes the hop-by-hop fields (RFC 9110 section 7.6.1): the fields that Connection

@@ -17,18 +17,10 @@ type answer struct {
 	http.ResponseWriter
 	x        *tokenCall
 	ctx      context.Context // of the request
-	header   http.Header     // as the endpoint sets it; nil: nothing yet
 	status   int             // 0: none yet
-	withheld bool            // the status and body are buffered
+	withheld bool            // the status, header and body are buffered
+	header   http.Header     // buffered; later changes of the header are of the trailer
 	body     bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (a *answer) Header() http.Header {
-	if a.header == nil {
-		a.header = http.Header{}
-	}
-	return a.header
 }
 
 // Unwrap gives [http.ResponseController] the underlying writer.
@@ -36,19 +28,15 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *answer) WriteHeader(status int) {
-	switch {
-	case a.status != 0: // a superfluous call, which the server logs
-		a.ResponseWriter.WriteHeader(status)
-		return
-	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		a.interim(status)
+	if a.status != 0 || status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		a.ResponseWriter.WriteHeader(status) // an interim answer, or a superfluous call, which the server logs
 		return
 	}
 	a.status, a.x.result.Status = status, status
-	maps.Copy(a.ResponseWriter.Header(), a.header)
 	if success(status) { // otherwise Write reads the reason from the body
 		a.x.result.Outcome = Issued
 		if a.withheld = a.readable(); a.withheld {
+			a.header = maps.Clone(a.Header())
 			return
 		}
 		a.x.settle(a.ctx, nil)
@@ -57,22 +45,10 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// interim writes an interim answer (RFC 9110 section 15.2). Its fields are kept apart from the
-// fields of the final answer.
-func (a *answer) interim(status int) {
-	header := a.ResponseWriter.Header()
-	final := maps.Clone(header)
-	clear(header)
-	maps.Copy(header, a.header)
-	a.ResponseWriter.WriteHeader(status)
-	clear(header)
-	maps.Copy(header, final)
-}
-
 // readable reports whether a [subject.Reader] can read the body, judging by the header.
 func (a *answer) readable() bool {
-	size, err := strconv.ParseInt(a.header.Get("Content-Length"), 10, 64)
-	return (err != nil || size <= subject.MaxAnswer) && a.header.Get("Content-Encoding") == ""
+	size, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
+	return (err != nil || size <= subject.MaxAnswer) && a.Header().Get("Content-Encoding") == ""
 }
 
 // Write implements [http.ResponseWriter].
@@ -119,12 +95,6 @@ func (a *answer) finish() {
 		body = []byte{}
 	}
 	a.x.g.wrote(a.ctx, a.release(body))
-	sent := a.ResponseWriter.Header()
-	for name, values := range a.header {
-		if sent[name] == nil { // a trailer field
-			sent[name] = values
-		}
-	}
 }
 
 // release settles a request with a buffered answer, reads the token from body, and writes the
@@ -134,9 +104,15 @@ func (a *answer) release(body []byte) error {
 		return nil
 	}
 	a.withheld = false
+	header := a.Header()
+	trailer := maps.Clone(header) // the fields that were added after WriteHeader
+	maps.DeleteFunc(trailer, func(name string, _ []string) bool { return a.header[name] != nil })
+	clear(header)
+	maps.Copy(header, a.header)
 	a.x.settle(a.ctx, body)
 	a.x.letGo(a.ctx)
 	a.ResponseWriter.WriteHeader(a.status)
+	maps.Copy(header, trailer)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())
 	return err
 }

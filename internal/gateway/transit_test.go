@@ -193,6 +193,16 @@ func TestUnannouncedTrailer(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n")
 }
 
+// TestInterimAnswersOfTokenRequests checks that hop-by-hop fields of an interim answer do not arrive.
+// The final answer has only its own fields.
+func TestInterimAnswersOfTokenRequests(t *testing.T) {
+	w := newWire(t)
+	w.answer = "HTTP/1.1 103 Early Hints\r\nConnection: x\r\nX: 1\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	got := w.ask(w.front, "POST "+tokenPath+rest+"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n\r\nclient_id=a")
+	w.arrived()
+	check.Equal(t, "answer", added.ReplaceAllString(got, ""), "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+}
+
 // TestNoInterimAnswersForHTTP10 checks that HTTP/1.0 clients get no interim answers.
 func TestNoInterimAnswersForHTTP10(t *testing.T) {
 	w := newWire(t)
