@@ -162,17 +162,15 @@ func isPage(h http.Header) bool {
 // settle counts a request with a successful answer. body is nil if it is unreadable. If the body
 // says that no token was issued, settle only records the error, and letGo releases the reservation.
 func (x *tokenCall) settle(ctx context.Context, body []byte) {
-	a := x.g.reader.Read(body)
-	if body != nil && !a.Issued && (a.Failed || len(body) == 0 || x.result.Status != http.StatusOK || isPage(x.out.Header())) {
-		x.result.Outcome = Failed
-		x.refused(&a)
-		return
-	}
-	if x.reservation == nil {
-		return
-	}
-	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if counting fails
-		x.count(ctx, &a)
+	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the client gets its answer even if this fails
+		a := x.g.reader.Read(body)
+		switch {
+		case body != nil && !a.Issued && (a.Failed || len(body) == 0 || x.result.Status != http.StatusOK || isPage(x.out.Header())):
+			x.result.Outcome = Failed
+			x.refused(&a)
+		case x.reservation != nil:
+			x.count(ctx, &a)
+		}
 		return nil
 	})
 }
