@@ -256,8 +256,8 @@ func TestFieldsOfOuterHandlers(t *testing.T) {
 	}
 }
 
-// TestParsedFormsAreJudged covers a body that an outer handler has parsed.
-func TestParsedFormsAreJudged(t *testing.T) {
+// TestParsedFormsAreChecked covers a body that an outer handler has parsed.
+func TestParsedFormsAreChecked(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
 	h := w.limits.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		check.Equal(t, "client_id", r.PostFormValue("client_id"), "shop")

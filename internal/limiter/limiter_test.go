@@ -49,8 +49,8 @@ func limiterUnder(policies *clientcfg.PolicySnapshot) (*limiter.Limiter, *[]stri
 // wantRejected requests a token.
 func wantRejected(t *testing.T, what string, j *limiter.Limiter, r limiter.Request, want bool) {
 	t.Helper()
-	turn := j.Admit(t.Context(), r)
-	check.Equal(t, what, turn.Rejected(), want)
+	admission := j.Admit(t.Context(), r)
+	check.Equal(t, what, admission.Rejected(), want)
 }
 
 func wantSeen(t *testing.T, seen *[]string, want ...string) {

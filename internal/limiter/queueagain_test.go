@@ -26,9 +26,9 @@ func TestReuseWhileTheyWait(t *testing.T) {
 	})
 }
 
-// TestModeOfALine: if the mode has changed since the latest denial, a new request gets a denial of
+// TestModeOfAQueue: if the mode has changed since the latest denial, a new request gets a denial of
 // its own mode.
-func TestModeOfALine(t *testing.T) {
+func TestModeOfAQueue(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
 		pass(30 * time.Millisecond)
 		w.askAll(3)
@@ -48,7 +48,7 @@ func TestGiveBackOfANewcomer(t *testing.T) {
 		w.ahead.Store(int64(2 * time.Second)) // the timer of the queue is late
 		newcomers := w.askAll(2)
 		check.Equal(t, "outcomes", texts(newcomers), []string{"allowed 0s", "allowed 0s"})
-		w.lines.GiveBack(shop, &newcomers[0].Admission)
+		w.queues.GiveBack(shop, &newcomers[0].Admission)
 		check.Equal(t, "one more", w.ask(shop, 5).Outcome, ratelimit.Allowed)
 		w.ahead.Store(0)
 		pass(3 * time.Second)

@@ -13,9 +13,9 @@ func (w *world) askFrom(k ratelimit.Key, grant ratelimit.Grants, source string) 
 	return w.askFor(k, 0, func() *ratelimit.Effective { return w.policy.Load().ForRequest(grant, source) })
 }
 
-// TestGrantsWaitInLinesOfTheirOwn: a request with a grant that a limit does not count does not wait
+// TestGrantsWaitInQueuesOfTheirOwn: a request with a grant that a limit does not count does not wait
 // behind requests that wait for that limit.
-func TestGrantsWaitInLinesOfTheirOwn(t *testing.T) {
+func TestGrantsWaitInQueuesOfTheirOwn(t *testing.T) {
 	inWorld(t, 100, 3*time.Second, 3, func(w *world) {
 		refreshes := ratelimit.NewLimit("refreshes", 2, time.Second)
 		refreshes.Frames, refreshes.Grants = 10, ratelimit.GrantRefresh
@@ -28,16 +28,16 @@ func TestGrantsWaitInLinesOfTheirOwn(t *testing.T) {
 		check.Equal(t, "refreshes", texts(all), []string{"allowed 0s", "allowed 0s", "waits"})
 		code := w.askFrom(user(1), ratelimit.GrantCode, "")
 		check.Equal(t, "a code", code.String(), "allowed 0s")
-		_, denies := w.lines.Denies(user(1), w.policy.Load().ForRequest(ratelimit.GrantRefresh, ""))
+		_, denies := w.queues.Denies(user(1), w.policy.Load().ForRequest(ratelimit.GrantRefresh, ""))
 		check.Equal(t, "a refresh finds a place", denies, false)
 		pass(2 * time.Second)
 		check.Equal(t, "the third refresh", all[2].String(), "delayed 971ms")
 	})
 }
 
-// TestSourcesOfALine: each waiting request counts against its own source, even if the request
+// TestSourcesOfAQueue: each waiting request counts against its own source, even if the request
 // before it left while it was decided. No request waits for a source.
-func TestSourcesOfALine(t *testing.T) {
+func TestSourcesOfAQueue(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 3, func(w *world) {
 		w.change(func(s *ratelimit.Settings) {
 			s.Default.Source = []ratelimit.Limit{ratelimit.NewLimit("per-address", 3, time.Minute)}
@@ -71,12 +71,12 @@ func (w *world) askInTurn(n int, grants ...ratelimit.Grants) (all []*asked, held
 	for i := range n {
 		all = append(all, w.askFrom(user(1), grants[i%len(grants)], ""))
 	}
-	return all, w.lines.Waiting()
+	return all, w.queues.Waiting()
 }
 
-// TestOneLineWhereNoLimitTellsGrants: a limit for some grants, or an override of another user, does
+// TestOneQueueWhereNoLimitTellsGrants: a limit for some grants, or an override of another user, does
 // not split a queue for a limit that counts all grants.
-func TestOneLineWhereNoLimitTellsGrants(t *testing.T) {
+func TestOneQueueWhereNoLimitTellsGrants(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"a limit for refreshes": func(w *world) {
 			refreshes := ratelimit.NewLimit("refreshes", 100, time.Minute)
@@ -141,7 +141,7 @@ func TestNoStandingOfAnotherAddress(t *testing.T) {
 		const want = `"per-second";r=0;t=1, "per-minute";r=999998;t=60`
 		_, got := denied.Headers()
 		check.Equal(t, "RateLimit", got, want)
-		d, denies := w.lines.Denies(user(1), w.policy.Load().ForRequest(0, "b"))
+		d, denies := w.queues.Denies(user(1), w.policy.Load().ForRequest(0, "b"))
 		check.Equal(t, "denied before", denies, true)
 		_, got = d.Headers()
 		check.Equal(t, "RateLimit before", got, want)
@@ -157,13 +157,13 @@ func TestGiveBackToTheSource(t *testing.T) {
 			s.Default.Source = []ratelimit.Limit{ratelimit.NewLimit("per-address", 30, time.Minute)}
 		})
 		first := w.askFrom(shop, 0, "a")
-		w.lines.GiveBack(shop, &first.Admission)
+		w.queues.GiveBack(shop, &first.Admission)
 		u := w.counters.Usage(time.Now(), shop.Source("a"))
 		check.Equal(t, "counted from a", len(u), 0)
 		second := w.askFrom(shop, 0, "b")
 		w.change(func(s *ratelimit.Settings) { s.Default.Source[0].Requests = 20 })
 		w.askFrom(shop, 0, "b")
-		w.lines.GiveBack(shop, &second.Admission)
+		w.queues.GiveBack(shop, &second.Admission)
 		check.Equal(t, "counted from b", w.counters.Usage(time.Now(), shop.Source("b"))[0].Unflushed, int64(2))
 	})
 }

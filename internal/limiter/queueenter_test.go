@@ -38,7 +38,7 @@ func (o *oneTimer) fire() {
 	o.f()
 }
 
-// TestEnter: the line that the package documentation works through, on timers of another time and with no goroutine
+// TestEnter: the queue that the package documentation works through, on timers of another time and with no goroutine
 // that waits.
 func TestEnter(t *testing.T) {
 	s := ratelimit.DefaultSettings()
@@ -50,19 +50,19 @@ func TestEnter(t *testing.T) {
 	check.OK(t, err)
 	began := time.Date(2026, 3, 1, 12, 0, 0, 30e6, time.UTC)
 	clock := &oneTimer{now: began}
-	lines := limiter.NewQueuesOn(counting.NewCounters(0), func() time.Time { return clock.now }, clock.after)
+	queues := limiter.NewQueuesOn(counting.NewCounters(0), func() time.Time { return clock.now }, clock.after)
 	var got []string
 	for i := range 4 {
 		decided := 0
-		turn, end := lines.Enter(t.Context(), shop, func() *ratelimit.Effective { return p.For("shop") }, func() { decided++ })
+		admission, end := queues.Enter(t.Context(), shop, func() *ratelimit.Effective { return p.For("shop") }, func() { decided++ })
 		if end != nil {
 			check.Equal(t, "decided before its turn", decided, 0)
 			clock.fire()
 			check.Equal(t, "decided at its turn", decided, 1)
-			turn, clock.now = end(t.Context()), began
-			check.Equal(t, "held", turn.Held, true)
+			admission, clock.now = end(t.Context()), began
+			check.Equal(t, "held", admission.Held, true)
 		}
-		got = append(got, fmt.Sprint(i, " ", turn.Outcome, " ", turn.Waited, turn.RetryAfter))
+		got = append(got, fmt.Sprint(i, " ", admission.Outcome, " ", admission.Waited, admission.RetryAfter))
 	}
 	check.Equal(t, "turns", got, []string{"0 allowed 0s 0s", "1 allowed 0s 0s", "2 delayed 971ms 0s", "3 denied 0s 1.021s"})
 }

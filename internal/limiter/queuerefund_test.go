@@ -34,8 +34,8 @@ func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 			e, t := l.decideFirst(q, p)
 			p = l.resolve(q, p, e, &t)
 		}
-		turn := <-second
-		check.Equal(t, "outcome", turn.Outcome, ratelimit.Delayed)
-		check.Equal(t, "waited", turn.Waited, 0)
+		admission := <-second
+		check.Equal(t, "outcome", admission.Outcome, ratelimit.Delayed)
+		check.Equal(t, "waited", admission.Waited, 0)
 	})
 }

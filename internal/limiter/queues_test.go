@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	t        *testing.T
 	counters *counting.Counters
-	lines    *limiter.Queues
+	queues   *limiter.Queues
 	policy   atomic.Pointer[ratelimit.Effective]
 	ahead    atomic.Int64 // how far the clock is ahead of timers
 	settings ratelimit.Settings
@@ -48,10 +48,10 @@ func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test
 			longest := ratelimit.Duration(wait)
 			s.Default.MaxWait, s.Default.MaxWaiting = &longest, &waiting
 		})
-		w.lines = limiter.NewQueues(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
+		w.queues = limiter.NewQueues(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
 		test(w)
 		synctest.Wait()
-		check.Equal(t, "requests that still wait", w.lines.Waiting(), 0)
+		check.Equal(t, "requests that still wait", w.queues.Waiting(), 0)
 	})
 }
 
@@ -92,7 +92,7 @@ func (w *world) askFor(k ratelimit.Key, number int, policy func() *ratelimit.Eff
 	go func() {
 		defer close(a.done)
 		began := time.Now()
-		a.Admission = w.lines.Take(ctx, k, policy)
+		a.Admission = w.queues.Take(ctx, k, policy)
 		a.took = time.Since(began)
 		if a.Outcome == ratelimit.Delayed {
 			w.mu.Lock()
@@ -129,7 +129,7 @@ func TestTurns(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
 		all := w.askAll(7)
-		check.Equal(t, "waiting", w.lines.Waiting(), 4)
+		check.Equal(t, "waiting", w.queues.Waiting(), 4)
 		pass(3 * time.Second)
 		check.Equal(t, "requests", texts(all), []string{
 			"allowed 0s", "allowed 0s", "delayed 971ms", "delayed 1.021s", "delayed 1.971s", "delayed 2.021s", "denied 0s",
@@ -175,12 +175,12 @@ func TestWhoLeaves(t *testing.T) {
 	}
 }
 
-// TestGiveBack: if an admitted request gets nothing, the next one passes at once.
+// TestQueueGivesBack: if an admitted request gets nothing, the next one passes at once.
 func TestQueueGivesBack(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		all := w.askAll(4)
 		pass(100 * time.Millisecond)
-		w.lines.GiveBack(shop, &all[0].Admission)
+		w.queues.GiveBack(shop, &all[0].Admission)
 		synctest.Wait()
 		check.Equal(t, "the next two", texts(all[2:]), []string{"delayed 100ms", "waits"})
 		pass(3 * time.Second)
@@ -215,9 +215,9 @@ func TestNobodyOvertakes(t *testing.T) {
 	})
 }
 
-// TestNewcomerBehindALateLine: a new request waits behind the others even if there is room because
+// TestNewcomerBehindALateQueue: a new request waits behind the others even if there is room because
 // the timer of the queue is late.
-func TestNewcomerBehindALateLine(t *testing.T) {
+func TestNewcomerBehindALateQueue(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
 		w.askAll(3)
@@ -238,7 +238,7 @@ func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
 		asked := false
 		go func() {
 			defer close(gone)
-			w.lines.Take(ctx, shop, func() *ratelimit.Effective {
+			w.queues.Take(ctx, shop, func() *ratelimit.Effective {
 				if asked { // at its admission
 					leave()
 					<-gone
@@ -260,7 +260,7 @@ func TestClose(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
 		all := w.askAll(5)
-		w.lines.Close()
+		w.queues.Close()
 		synctest.Wait()
 		all = append(all, w.ask(shop, 5))
 		check.Equal(t, "requests", texts(all[2:]), []string{"denied 0s", "denied 0s", "denied 0s", "denied 0s"})
@@ -315,8 +315,8 @@ func TestDryRun(t *testing.T) {
 		check.Equal(t, "requests", texts(all), []string{
 			"allowed 0s", "allowed 0s", "would_delay 0s", "would_delay 0s", "would_delay 0s", "would_delay 0s", "would_deny 0s",
 		})
-		check.Equal(t, "held", w.lines.Waiting(), 0)
-		_, denies := w.lines.Denies(shop, w.policy.Load())
+		check.Equal(t, "held", w.queues.Waiting(), 0)
+		_, denies := w.queues.Denies(shop, w.policy.Load())
 		check.Equal(t, "denied before", denies, false)
 		pass(1500 * time.Millisecond)
 		check.Equal(t, "when two have had their turn", w.ask(shop, 7).String(), "would_delay 0s")
@@ -332,13 +332,13 @@ func TestDenies(t *testing.T) {
 	inWorld(t, 2, time.Second, 2, func(w *world) {
 		var got []bool
 		ask := func() {
-			_, denies := w.lines.Denies(shop, w.policy.Load())
+			_, denies := w.queues.Denies(shop, w.policy.Load())
 			got = append(got, denies)
 		}
 		ada := ratelimit.Key{ClientID: "shop", Username: "ada"}
 		w.ask(ada, 0)
 		w.ask(ada, 0)
-		_, denies := w.lines.Denies(ada, w.policy.Load())
+		_, denies := w.queues.Denies(ada, w.policy.Load())
 		check.Equal(t, "denied, whose turn would come too late", denies, true)
 		pass(30 * time.Millisecond)
 		ask()
@@ -350,7 +350,7 @@ func TestDenies(t *testing.T) {
 		ask()
 		w.ask(shop, 3)
 		ask()
-		d, _ := w.lines.Denies(shop, w.policy.Load())
+		d, _ := w.queues.Denies(shop, w.policy.Load())
 		check.Equal(t, "RetryAfter", d.RetryAfter, 1471*time.Millisecond)
 		check.Equal(t, "denied", got, []bool{false, false, true, false, true})
 		pass(time.Second)
@@ -365,7 +365,7 @@ func TestTenThousandCallers(t *testing.T) {
 		for i := range 10_000 {
 			k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint(i % 200)}
 			go func() {
-				switch t := w.lines.Take(w.t.Context(), k, w.policy.Load); t.Outcome {
+				switch t := w.queues.Take(w.t.Context(), k, w.policy.Load); t.Outcome {
 				case ratelimit.Denied:
 					denied.Add(1)
 				case ratelimit.Allowed:
@@ -378,7 +378,7 @@ func TestTenThousandCallers(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		check.Equal(t, "waiting", w.lines.Waiting(), 1000)
+		check.Equal(t, "waiting", w.queues.Waiting(), 1000)
 		runtime.GC() // NumGoroutine may count 32 ended goroutines while a processor frees them, but not while the world is stopped
 		check.Equal(t, "more goroutines than those that wait, and a few that end", runtime.NumGoroutine()-before > 1010, false)
 		check.Equal(t, "denied and allowed", []int64{denied.Load(), allowed.Load()}, []int64{8600, 400})

@@ -25,7 +25,7 @@ func TestStoreThatBringsNoPermits(t *testing.T) {
 				all := w.askAll(6)
 				// Attached only now, so that the first two were admitted by this process alone.
 				y := w.counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
-				_ = w.lines.Waiting() // takes the lock, so the timers of the queues see the syncer from here on
+				_ = w.queues.Waiting() // takes the lock, so the timers of the queues see the syncer from here on
 				for range 30 {
 					y.SetUncertainty(time.Now(), 3*time.Millisecond)
 					pass(100 * time.Millisecond)

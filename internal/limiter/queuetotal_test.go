@@ -47,7 +47,7 @@ func TestNobodyWaitsForATotal(t *testing.T) {
 				}
 				check.Equal(t, "requests", count(all), map[string]int{"allowed 0s": 5, denied: 50})
 				check.Equal(t, "RetryAfter", all[54].RetryAfter, 971*time.Millisecond)
-				d, denies := w.lines.Denies(user(60), w.policy.Load())
+				d, denies := w.queues.Denies(user(60), w.policy.Load())
 				check.Equal(t, "denied before", denies, mode == ratelimit.Enforce)
 				if denies {
 					check.Equal(t, "RetryAfter of that", d.RetryAfter, 971*time.Millisecond)
@@ -65,7 +65,7 @@ func TestTotalIsFullAtTheTurn(t *testing.T) {
 		for i, u := range []int{1, 1, 2, 3, 1, 1} {
 			all = append(all, w.ask(user(u), i))
 		}
-		check.Equal(t, "waiting for a limit of their own", w.lines.Waiting(), 2)
+		check.Equal(t, "waiting for a limit of their own", w.queues.Waiting(), 2)
 		w.ask(user(4), 6)
 		pass(2 * time.Second)
 		check.Equal(t, "requests", texts(all[4:]), []string{"denied 971ms", "denied 971ms"})

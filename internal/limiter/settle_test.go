@@ -124,8 +124,8 @@ func TestCancelInDryRun(t *testing.T) {
 				<-time.After(upstream)
 				j.Cancel(&v)
 				<-time.After(10*time.Second - upstream) // in the window of its admission
-				turn := j.Admit(t.Context(), ada)
-				check.Equal(t, "outcome of the next", turn.Outcome, ratelimit.Allowed)
+				admission := j.Admit(t.Context(), ada)
+				check.Equal(t, "outcome of the next", admission.Outcome, ratelimit.Allowed)
 			})
 		})
 	}
@@ -145,8 +145,8 @@ func TestSettleAfterAWait(t *testing.T) {
 				check.Equal(t, "late", late, false)
 				wantSeen(t, seen, "ada allowed", want)
 				<-time.After(12 * time.Second) // it is not counted for ada later either
-				turn := j.Admit(t.Context(), refresh("ada"))
-				check.Equal(t, "outcome for ada", turn.Outcome, ratelimit.Allowed)
+				admission := j.Admit(t.Context(), refresh("ada"))
+				check.Equal(t, "outcome for ada", admission.Outcome, ratelimit.Allowed)
 				j.StopWaiting()
 			})
 		})

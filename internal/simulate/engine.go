@@ -18,7 +18,7 @@ type engine struct {
 	policies *ratelimit.Compiled
 	counters *counting.Counters
 	bans     *bans.Bans
-	lines    *limiter.Queues
+	queues   *limiter.Queues
 	clock    clock
 	last     lastTokens
 	lifetime time.Duration // of tokens, for requests without a lifetime
@@ -51,7 +51,7 @@ func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, an
 	e.clock.fired = e.settleDecided
 	var err error
 	e.bans, err = bans.New(ctx, bans.Options{Counters: e.counters, Clock: e.clock.Now})
-	e.lines = limiter.NewQueuesOn(e.counters, e.clock.Now, e.clock.AfterFunc)
+	e.queues = limiter.NewQueuesOn(e.counters, e.clock.Now, e.clock.AfterFunc)
 	return e, err
 }
 
@@ -129,7 +129,7 @@ func (e *engine) enter(t *ticket) {
 	w := &waiting{ticket: *t, request: *t.r}
 	w.r = &w.request
 	policy := func() *ratelimit.Effective { return w.e }
-	admission, end := e.lines.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
+	admission, end := e.queues.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
 	if w.end = end; end == nil {
 		e.conclude(t, &admission)
 	}
@@ -142,7 +142,7 @@ func (e *engine) settleDecided() {
 		e.decided = e.decided[1:]
 		admission := w.end(e.ctx)
 		if d, banned := e.banned(&w.ticket); banned && d.Rejected() && admission.Waited > 0 {
-			e.lines.GiveBack(w.key, &admission)
+			e.queues.GiveBack(w.key, &admission)
 			admission.Decision = d
 		}
 		e.conclude(&w.ticket, &admission)

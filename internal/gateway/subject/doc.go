@@ -18,7 +18,7 @@
 // Example: a session of one user with rotation of refresh tokens (RFC 9700 section 4.14):
 //
 //	reader, _ := subject.NewReader("")                // the claim is sub
-//	memory := subject.NewMemory(0)    // a million tokens, each for 30 days
+//	memory := subject.NewMemory(0)                    // a million tokens, each for 30 days
 //
 //	// grant_type=authorization_code; the answer has {"id_token": …, "refresh_token": "r1"}
 //	a := reader.Read(answer)                          // Subject "u1", Refresh: the digest of r1

@@ -95,7 +95,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 	}
 }
 
-// TestTheOldestMakesRoom checks the order of evictions in a memory with a single shard.
+// TestTheOldestMakesRoom checks the order of evictions.
 func TestTheOldestMakesRoom(t *testing.T) {
 	memory := subject.NewMemory(3)
 	for key := range uint64(3) {

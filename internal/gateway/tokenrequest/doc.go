@@ -2,8 +2,8 @@
 // client, grant and user. The gateway decides by the result and forwards the request unchanged. So
 // if the server could read the request differently, parsing fails with an [*Error].
 //
-// The checked parameters are client_id, client_secret,
-// grant_type, username, refresh_token, code, client_assertion and client_assertion_type.
+// The checked parameters are client_id, client_secret, grant_type, username, refresh_token, code,
+// client_assertion and client_assertion_type.
 //
 //	what                                     read                       refused
 //	client_id                                Basic (RFC 6749 2.3.1),    sources that differ
