@@ -67,11 +67,8 @@ type roundTrip struct {
 func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 	x, leases = &roundTrip{began: s.elapsed()}, &roundTrip{began: s.elapsed(), lease: true}
 	for _, it := range entries {
-		now, seq := s.clock.Now(), int64(0)
-		if !it.readOnly {
-			seq = s.identity.nextSeq(now)
-		}
-		task, ok := s.sync.Begin(now, it.ticket, seq)
+		now := s.clock.Now()
+		task, ok := s.sync.Begin(now, it.ticket, s.identity.nextSeq(now))
 		if !ok {
 			s.health.ticketStale(it.ticket)
 			continue

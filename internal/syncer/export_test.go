@@ -51,7 +51,14 @@ func DrawEtag() int64 { return newEtag() }
 
 // Refresh is [Syncer.Flush] without writes.
 func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
-	return s.exchange(ctx, s.entriesOf(keys, true))
+	x := &roundTrip{began: s.elapsed()}
+	for _, it := range s.entriesOf(keys) {
+		if task, ok := s.sync.Begin(s.clock.Now(), it.ticket, 0); ok {
+			x.tasks = append(x.tasks, task)
+		}
+	}
+	s.fill(x)
+	return s.roundTrip(ctx, x)
 }
 
 // Degraded returns nil while exchanges succeed, otherwise the problem.

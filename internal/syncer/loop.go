@@ -87,15 +87,15 @@ func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
 // There may be at most [MaxBatch] counters in all. A conflict is no error: the key is written again
 // later. Flush is for tests and simulations that need one exchange at a time, without Start.
 func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
-	return s.exchange(ctx, s.entriesOf(keys, false))
+	return s.exchange(ctx, s.entriesOf(keys))
 }
 
 // entriesOf returns queue entries for the counters of keys.
-func (s *Syncer) entriesOf(keys []ratelimit.Key, readOnly bool) (entries []entry) {
+func (s *Syncer) entriesOf(keys []ratelimit.Key) (entries []entry) {
 	for _, k := range keys {
 		for _, p := range s.sync.Of(k) {
 			s.health.planned(p.Ticket)
-			entries = append(entries, entry{ticket: p.Ticket, readOnly: readOnly})
+			entries = append(entries, entry{ticket: p.Ticket})
 		}
 	}
 	return entries

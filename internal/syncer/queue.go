@@ -22,10 +22,9 @@ type dueQueue struct {
 
 // entry is a counter that becomes due.
 type entry struct {
-	due      time.Duration // since the syncer was made
-	planned  time.Duration // since the syncer was made: when it began to wait
-	ticket   counting.Ticket
-	readOnly bool
+	due     time.Duration // since the syncer was made
+	planned time.Duration // since the syncer was made: when it began to wait
+	ticket  counting.Ticket
 }
 
 // newDueQueue returns an empty queue that wakes its loop by a call of wake, which must not block.
