@@ -87,18 +87,12 @@ func (s *shard) reframe(num uint32, was, r *ratelimit.Rule, ms int64) {
 	var slots [ratelimit.MaxSlots]ratelimit.Slot
 	n := copy(slots[:], s.Slots(h, was))
 	start := h.Start
-	if was.IsFar() {
-		s.FarOf(was.Kept()).Release(h.Near[0].Known)
-	}
 	// Mine starts at 0: the process that converts the document may put this process's counts into
 	// another frame.
-	h.Near, s.ColdOf(num).Mine = [2]ratelimit.Slot{}, [2]uint32{}
+	s.Reslot(num, was, r)
 	delete(s.repairs, num) // which frames are too old depends on the window
 	if h.Extra != 0 {
 		s.Extras[h.Extra].Frames, s.Extras[h.Extra].Writers = slab.Observation{}, slab.Observation{}
-	}
-	if r.IsFar() {
-		h.Near[0].Known = s.FarOf(r.Kept()).Alloc()
 	}
 	h.Start = r.Newest(ms)
 	for j := range n {

@@ -31,9 +31,7 @@ func (s *Records) Drop(first uint32) {
 // Free frees a counter. It does not touch the index.
 func (s *Records) Free(num uint32) {
 	h := s.HotOf(num)
-	if r := s.RuleOf(num); r.IsFar() {
-		s.FarOf(r.Kept()).Release(h.Near[0].Known)
-	}
+	s.releaseSlots(h, s.RuleOf(num))
 	s.DropExtras(num)
 	s.ColdOf(num).Ticket++ // invalidates earlier tickets
 	*h = Hot{State: Unused, Next: s.freeNumber}
@@ -152,9 +150,7 @@ func (s *Records) Add(name uint32, r *ratelimit.Rule, ms int64) uint32 {
 	h := s.HotOf(num)
 	*h = Hot{Flags: Unsynced | Stale, Start: r.Newest(ms)}
 	*s.ColdOf(num) = Cold{Name: name, Ticket: s.ColdOf(num).Ticket + 1}
-	if r.IsFar() {
-		h.Near[0].Known = s.FarOf(r.Kept()).Alloc()
-	}
+	s.allocSlots(h, r)
 	return num
 }
 
@@ -334,8 +330,8 @@ type far struct {
 	free  []uint32 // numbers of free blocks
 }
 
-// Alloc returns the number of an empty block.
-func (f *far) Alloc() uint32 {
+// alloc returns the number of an empty block.
+func (f *far) alloc() uint32 {
 	if n := len(f.free); n > 0 {
 		block := f.free[n-1]
 		f.free = f.free[:n-1]
@@ -346,16 +342,16 @@ func (f *far) Alloc() uint32 {
 	return uint32(len(f.mine)/f.width - 1) //nolint:gosec // fewer blocks than counters
 }
 
-// Release clears a block and makes it free.
-func (f *far) Release(block uint32) {
+// release clears a block and makes it free.
+func (f *far) release(block uint32) {
 	lo, hi := int(block)*f.width, (int(block)+1)*f.width
 	clear(f.slots[lo:hi])
 	clear(f.mine[lo:hi])
 	f.free = append(f.free, block)
 }
 
-// FarOf returns the blocks of a width, and creates them if necessary.
-func (s *Records) FarOf(width int) *far {
+// farOf returns the blocks of a width, and creates them if necessary.
+func (s *Records) farOf(width int) *far {
 	for _, f := range s.far {
 		if f.width == width {
 			return f
@@ -366,12 +362,34 @@ func (s *Records) FarOf(width int) *far {
 	return f
 }
 
+// allocSlots gives a counter without slots empty ones for a rule.
+func (s *Records) allocSlots(h *Hot, r *ratelimit.Rule) {
+	if r.IsFar() {
+		h.Near[0].Known = s.farOf(r.Kept()).alloc()
+	}
+}
+
+// releaseSlots frees the slots of a counter.
+func (s *Records) releaseSlots(h *Hot, r *ratelimit.Rule) {
+	if r.IsFar() {
+		s.farOf(r.Kept()).release(h.Near[0].Known)
+	}
+}
+
+// Reslot gives a counter empty slots for another rule, and empty counts of this process.
+func (s *Records) Reslot(num uint32, was, r *ratelimit.Rule) {
+	h := s.HotOf(num)
+	s.releaseSlots(h, was)
+	h.Near, s.ColdOf(num).Mine = [ratelimit.NearFrames]ratelimit.Slot{}, [ratelimit.NearFrames]uint32{}
+	s.allocSlots(h, r)
+}
+
 // Slots returns the slots of a counter, one per frame, the newest first.
 func (s *Records) Slots(h *Hot, r *ratelimit.Rule) []ratelimit.Slot {
 	if !r.IsFar() {
 		return h.Near[:]
 	}
-	f := s.FarOf(r.Kept())
+	f := s.farOf(r.Kept())
 	lo := int(h.Near[0].Known) * f.width
 	return f.slots[lo : lo+f.width]
 }
@@ -381,7 +399,7 @@ func (s *Records) Mine(num uint32, r *ratelimit.Rule) []uint32 {
 	if !r.IsFar() {
 		return s.ColdOf(num).Mine[:]
 	}
-	f := s.FarOf(r.Kept())
+	f := s.farOf(r.Kept())
 	lo := int(s.HotOf(num).Near[0].Known) * f.width
 	return f.mine[lo : lo+f.width]
 }
