@@ -134,6 +134,20 @@ func TestFrameLengthOfTheDocument(t *testing.T) {
 	}
 }
 
+// afterRemoval returns the frames of a document without the removed ones. It must have them, with
+// the counts that the removal states.
+func afterRemoval(t *testing.T, frames, removed []ratelimit.FrameCount) []ratelimit.FrameCount {
+	t.Helper()
+	for _, f := range removed {
+		i := slices.Index(frames, f)
+		if i < 0 {
+			t.Fatalf("removes %v, the document has %v", f, frames)
+		}
+		frames = slices.Delete(frames, i, i+1)
+	}
+	return frames
+}
+
 // TestRemoval: a frame or a writer is removed from a document only after this process has seen it
 // unchanged for two windows. The write states the values that were seen.
 func TestRemoval(t *testing.T) {
@@ -144,13 +158,7 @@ func TestRemoval(t *testing.T) {
 		t.Helper()
 		p.take(1, ratelimit.Allowed)
 		task := p.begin()
-		for _, f := range task.Remove.Frames {
-			if i := slices.Index(old, f); i < 0 {
-				t.Fatalf("removes %v, the document has %v", f, old)
-			} else {
-				old = slices.Delete(old, i, i+1)
-			}
-		}
+		old = afterRemoval(t, old, task.Remove.Frames)
 		now := p.now.UnixMilli() / 60_000 * 60
 		p.finish(task, Result{Status: Applied, Read: true, Document: &ratelimit.Document{
 			Version: 1, Etag: 1, Frame: 60_000, Mine: task.Pending, Contended: true, Silent: silent,
@@ -202,13 +210,7 @@ func TestFutureFramesLeave(t *testing.T) {
 		t.Helper()
 		p.take(1, ratelimit.Allowed)
 		task := p.begin()
-		for _, f := range task.Remove.Frames {
-			if i := slices.Index(future, f); i < 0 {
-				t.Fatalf("removes %v, the document has %v", f, future)
-			} else {
-				future = slices.Delete(future, i, i+1)
-			}
-		}
+		future = afterRemoval(t, future, task.Remove.Frames)
 		now := p.now.UnixMilli() / 60_000 * 60
 		p.finish(task, Result{Status: Applied, Read: true, Document: &ratelimit.Document{
 			Version: 1, Etag: 1, Frame: 60_000, Contended: true, Mine: task.Pending, Frames: append(frame(now, 3), future...),
