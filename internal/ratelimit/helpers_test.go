@@ -54,13 +54,6 @@ func defaults(tb testing.TB) *Compiled {
 	return defaultsWith(tb, DefaultSettings())
 }
 
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 func defaultsWith(tb testing.TB, s Settings) *Compiled {
 	tb.Helper()
 	p, err := Compile(s)

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func requests(p *Compiled, clientID, username string) string {
 func TestOverrideIsOfOneUser(t *testing.T) {
 	base := edited(t, defaults(t), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(20)}})
-		return firstOf(err, e.SetPolicy("bare", &Policy{}, "gold"))
+		return cmp.Or(err, e.SetPolicy("bare", &Policy{}, "gold"))
 	})
 	p := override(t, override(t, base, "bare", "ada", perMinute(5), NewLimit("per-hour", 6, time.Hour)), "none", "ada", perMinute(7))
 	for _, tc := range []struct{ client, user, want string }{
@@ -51,7 +52,7 @@ func TestOverrideIsOfOneUser(t *testing.T) {
 	}
 
 	p = edited(t, p, func(e *CompiledEdit) error {
-		return firstOf(e.SetPolicy("bare", &Policy{User: []Limit{perMinute(30)}}, ""), e.SetPolicy("none", &Policy{Mode: Off}, ""))
+		return cmp.Or(e.SetPolicy("bare", &Policy{User: []Limit{perMinute(30)}}, ""), e.SetPolicy("none", &Policy{Mode: Off}, ""))
 	})
 	mustEqual(t, "ada after a change of the policy", "5 6", requests(p, "bare", "ada"))
 	mustEqual(t, "bob after a change of the policy", "30", requests(p, "bare", "bob"))
@@ -82,7 +83,7 @@ func BenchmarkTierChange(b *testing.B) {
 	p := edited(b, defaults(b), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
 		for i := range 100_000 {
-			err = firstOf(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
+			err = cmp.Or(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
 		}
 		return err
 	})

@@ -100,9 +100,9 @@ func TestTierChangesInOnePlace(t *testing.T) {
 	old := edited(t, defaults(t), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
 		for i := range 10 {
-			err = firstOf(err, e.SetPolicy(fmt.Sprint("bare", i), &Policy{}, "gold"))
+			err = cmp.Or(err, e.SetPolicy(fmt.Sprint("bare", i), &Policy{}, "gold"))
 		}
-		return firstOf(err, e.SetPolicy("own", &Policy{Client: []Limit{perMinute(3)}}, "gold"))
+		return cmp.Or(err, e.SetPolicy("own", &Policy{Client: []Limit{perMinute(3)}}, "gold"))
 	})
 	before := old.For("bare1")
 	if before != old.For("bare2") || before == old.For("own") {
@@ -135,7 +135,7 @@ func TestTierInTheCanaryShare(t *testing.T) {
 	p := edited(t, whole, func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
 		for i := range 100 {
-			err = firstOf(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
+			err = cmp.Or(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
 		}
 		return err
 	})
@@ -156,7 +156,7 @@ func TestTierCostsWhatItChanges(t *testing.T) {
 		p := edited(t, defaults(t), func(e *CompiledEdit) error {
 			err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
 			for i := range clients {
-				err = firstOf(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
+				err = cmp.Or(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
 			}
 			return err
 		})

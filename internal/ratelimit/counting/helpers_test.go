@@ -68,13 +68,6 @@ func defaults(tb testing.TB) *ratelimit.Compiled {
 	return defaultsWith(tb, ratelimit.DefaultSettings())
 }
 
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 func defaultsWith(tb testing.TB, s ratelimit.Settings) *ratelimit.Compiled {
 	tb.Helper()
 	p, err := ratelimit.Compile(s)

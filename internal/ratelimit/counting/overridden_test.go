@@ -1,6 +1,7 @@
 package counting
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,9 +95,9 @@ func BenchmarkTakeOverridden(b *testing.B) {
 	p := edited(b, defaults(b), func(e *ratelimit.CompiledEdit) error {
 		err := e.SetPolicy("shop", &ratelimit.Policy{User: large}, "")
 		for i := range 1000 {
-			err = firstOf(err, e.SetOverride("shop", fmt.Sprint("user-", i), []ratelimit.Limit{perMinute(ratelimit.MaxRequests - int64(i) - 1)}))
+			err = cmp.Or(err, e.SetOverride("shop", fmt.Sprint("user-", i), []ratelimit.Limit{perMinute(ratelimit.MaxRequests - int64(i) - 1)}))
 		}
-		return firstOf(err, e.SetPolicy("plain", &ratelimit.Policy{User: large}, ""))
+		return cmp.Or(err, e.SetPolicy("plain", &ratelimit.Policy{User: large}, ""))
 	})
 	c := NewCounters(10)
 	for _, k := range []ratelimit.Key{{ClientID: "plain", Username: "user-7"}, {ClientID: "shop", Username: "other"}, {ClientID: "shop", Username: "user-7"}} {
