@@ -165,7 +165,7 @@ func (d *Decision) Conclude(e *Effective) {
 }
 
 // DenyNoRoom denies a request because one of its keys has no counter, not even an overflow counter.
-// A key that cannot be counted must not pass without a limit. Call under first.
+// A key that cannot be counted must not pass without a limit. Call Under first.
 func (d *Decision) DenyNoRoom() {
 	d.Outcome, d.Binding = Denied, d.firstApplied()
 	d.RetryAfter = d.rule(d.Binding).Window

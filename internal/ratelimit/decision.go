@@ -10,8 +10,8 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied and Banned stop a request. [Counters] never return the last six.
-// Callers set Reused and WouldReuse in place of Denied and WouldDeny if they return an earlier
+// The outcomes. Only Denied and Banned stop a request. Package counting never returns the last
+// six. Callers set Reused and WouldReuse in place of Denied and WouldDeny if they return an earlier
 // token, and Delayed and WouldDelay if the request waits in a queue. Banned and WouldBan are
 // decided without counters.
 const (

@@ -51,7 +51,7 @@ type Document struct {
 type Contents struct {
 	Counts  [MaxSlots]int64 // by frame, the newest first
 	Invalid [MaxSlots]bool  // the document has an invalid count there: negative, or above MaxCount
-	Mended  [MaxSlots]int64 // replacements for invalid counts; included in counts
+	Mended  [MaxSlots]int64 // replacements for invalid counts; included in Counts
 	Ahead   bool            // it has frames later than the newest, which are counted in the newest
 	Foreign int             // number of frames that are invalid or far in the future
 	Future  []FrameCount    // frames that start more than a window ahead

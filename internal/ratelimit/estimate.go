@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The estimate at a time is a rational number with the denominator r.frame. It is only compared
+// The estimate at a time is a rational number with the denominator FrameMS. It is only compared
 // with integers, so the arithmetic below is exact.
 //
 // All products stay below 2^63: a frame's total is below 2^31, a limit below 2^30, and a window
@@ -27,13 +27,13 @@ type Frames struct {
 	free, target int64 // the estimate falls below target at free; 0: not computed
 }
 
-// Sum sets whole and oldest from the slots.
+// Sum sets Whole and oldest from the slots.
 func (f *Frames) Sum() {
 	last := len(f.Slots) - 1
 	f.Whole, f.oldest = totalOf(f.Slots[:last], f.Instances), f.Slots[last].Total(f.Instances)
 }
 
-// SumStrict is sum for a strict limit: a frame counts in full while any part of it is inside the
+// SumStrict is Sum for a strict limit: a frame counts in full while any part of it is inside the
 // window.
 func (f *Frames) SumStrict() { f.Whole, f.oldest = totalOf(f.Slots, f.Instances), 0 }
 
@@ -51,7 +51,7 @@ func (f *Frames) count(n int64) {
 }
 
 // scaled returns the estimate at ms in two parts: whole requests, and a remainder in units of
-// 1/r.frame requests. The remainder may exceed one request.
+// 1/FrameMS requests. The remainder may exceed one request.
 func (f *Frames) scaled(r *Rule, ms int64) (whole, rest int64) {
 	elapsed := min(max(ms-f.Start, 0), r.FrameMS)
 	switch r.Algorithm {

@@ -14,7 +14,8 @@ type Key struct {
 }
 
 // Internal is the prefix of the ClientID of keys that do not count requests of a client. No
-// client_id contains a space, so there is no conflict. [Counters.Top] omits these keys.
+// client_id contains a space, so there is no conflict. Top in package counting omits
+// these keys.
 const Internal = "internal "
 
 // TotalUser is the Username of the key that counts a client over all its users, see [Policy.Total].
@@ -48,7 +49,7 @@ func (k Key) IsSource() bool { return strings.HasPrefix(k.Username, SourceUser) 
 const MaxKeySize = 255
 
 // Bounded returns the key that k is counted and banned under: k itself, or its digests if the two
-// names together are longer than maxKeySize.
+// names together are longer than MaxKeySize.
 func (k Key) Bounded() Key {
 	if len(k.ClientID)+len(k.Username) <= MaxKeySize {
 		return k
@@ -60,7 +61,7 @@ func (k Key) digests() Key {
 	return Key{ClientID: Shorten(k.ClientID), Username: Shorten(k.Username)}
 }
 
-// Shorten returns s, or its SHA-256 in hexadecimal if s is longer than half of maxKeySize.
+// Shorten returns s, or its SHA-256 in hexadecimal if s is longer than half of MaxKeySize.
 func Shorten(s string) string {
 	if len(s) <= MaxKeySize/2 {
 		return s

@@ -100,9 +100,9 @@ func NewLimit(name string, requests int64, window time.Duration) Limit {
 }
 
 // MakeStrict makes l a strict limit with the usual values. A strict limit admits requests from
-// permits that the store has counted before: see [Counters.Await]. A frame counts in full while any
-// part of it is inside the window, so MakeStrict chooses as many frames as possible: the most, up
-// to [MaxFrames], that divide the window and are not too short.
+// permits that the store has counted before: see Await in package counting. A frame
+// counts in full while any part of it is inside the window, so MakeStrict chooses as many frames as
+// possible: the most, up to [MaxFrames], that divide the window and are not too short.
 func (l *Limit) MakeStrict() {
 	l.Strict, l.Algorithm, l.OnOutage, l.LeaseWait = true, Sliding, Deny, defaultLeaseWait
 	window := l.Window.Milliseconds()

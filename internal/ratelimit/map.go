@@ -10,8 +10,8 @@ import (
 // each part that it touches.
 const mapParts = 1 << 10
 
-// fewEntries is the maximum number of entries of an undivided map. A change copies all of it. There may be
-// many such small maps.
+// fewEntries is the maximum number of entries of an undivided map. A change copies all of it.
+// There may be many such small maps.
 const fewEntries = 64
 
 // Map maps strings to values. It never changes, so it is safe for concurrent use. The zero Map is

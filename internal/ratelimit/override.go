@@ -82,8 +82,7 @@ func (e *Effective) Of(k Key) (ls *Limits, overridden bool) {
 	return e.Overriding(k)
 }
 
-// List is of without overrides. [Counters.Take] calls it directly because list is inlined and of is
-// not.
+// List is Of without overrides. Decisions call it directly because List is inlined and Of is not.
 func (e *Effective) List(k Key) *Limits {
 	if k.Username == "" {
 		return e.Client
@@ -91,7 +90,7 @@ func (e *Effective) List(k Key) *Limits {
 	return e.User
 }
 
-// Overriding is of with overrides.
+// Overriding is Of with overrides.
 func (e *Effective) Overriding(k Key) (ls *Limits, overridden bool) {
 	if k.Username != "" {
 		if ls, ok := e.overrides.Get(k.Username); ok {
@@ -121,7 +120,8 @@ func (e *Effective) Overridden() int {
 	return e.overrides.Len()
 }
 
-// Plain reports whether takePlain can decide under the list. It is inlined.
+// Plain reports whether the request counts only against one plain limit, or against one of its own
+// key and one of the total. Package counting has a fast path for this. Plain is inlined.
 func (e *Effective) Plain(ls *Limits) bool {
 	return ls.plain && (e.Total == nil || e.Total.plain) && e.SourceKey == ""
 }

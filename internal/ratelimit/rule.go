@@ -15,7 +15,7 @@ type Rule struct {
 	WindowMS int64
 	FrameMS  int64 // window / frames
 	SoftAt   int64
-	count    int   // frames that a counter keeps, see frames
+	count    int   // frames that a counter keeps, see Kept
 	LeadMS   int64 // how far the newest frame is ahead of the present one: 0, or one frame if the limit is strict
 	Leases   bool  // admits from permits
 }
@@ -25,7 +25,7 @@ type Rule struct {
 type Limits struct {
 	Rules       []Rule
 	Number      uint32        // in the register
-	plain       bool          // one sliding limit with one frame per window: see decidePlain
+	plain       bool          // one sliding limit with one frame per window: see Effective.Plain
 	Strict      bool          // a limit admits from permits
 	grants      bool          // a limit counts only requests of certain grants
 	predicts    *Limits       // the list for dry-run, see forDryRun; nil: this list
@@ -56,7 +56,7 @@ func compile(limits []Limit, dryRun bool) *Limits {
 
 // forDryRun returns the list that dry-run and candidates count under. Its strict limits take no
 // permits, because a request would have to wait for them. They decide at once from the known
-// counts, as if permits always arrived. Do not call it on a list returned by limitsOf.
+// counts, as if permits always arrived. Do not call it on a list returned by LimitsOf.
 func (ls *Limits) forDryRun() *Limits {
 	if ls.predicts == nil {
 		return ls
@@ -137,7 +137,7 @@ func CeilSeconds(ms int64) int64 { return (ms + 999) / 1000 }
 
 // register holds the lists of limits that policies or counters use, by number. Counters refer to a
 // list by its number, so the garbage collector has no pointers to follow. Unused lists are dropped
-// by [Counters.Sweep], and when the register has doubled since the last cleanup. Their numbers are
+// by [SweepLimits], and when the register has doubled since the last cleanup. Their numbers are
 // reused.
 var register struct {
 	mu     sync.Mutex

@@ -129,7 +129,7 @@ func (q *dueQueue) pause(until time.Duration) {
 	q.paused = max(q.paused, until)
 }
 
-// itemHeap implements [heap.Interface], the first due first.
+// entryHeap implements [heap.Interface], the first due first.
 type entryHeap []entry
 
 func (h entryHeap) Len() int           { return len(h) }

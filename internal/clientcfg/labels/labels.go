@@ -23,9 +23,9 @@ const (
 	labelValueBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + labelNameBytes
 )
 
-// Set is the labels of a client: names with values that operators use to find clients and to change them together. They
-// have no meaning to the server. The text has one name=value per line, sorted, so labels can be
-// compared, shared and stored like any string. It is empty without labels.
+// Set is the labels of a client: names with values that operators use to find clients and to change
+// them together. They have no meaning to the server. The text has one name=value per line, sorted,
+// so labels can be compared, shared and stored like any string. It is empty without labels.
 type Set string
 
 // Of returns the labels for name=value pairs in any order. It does not validate them; see

@@ -11,8 +11,8 @@ import (
 // room for all n. Otherwise it changes nothing. An n below 1 means 1. Take decides and counts in
 // one atomic step.
 //
-// [Enforce] and [DryRun] count in the same way. In the mode [Off], and for trusted clients,
-// requests pass uncounted.
+// [ratelimit.Enforce] and [ratelimit.DryRun] count in the same way. In the mode [ratelimit.Off], and
+// for trusted clients, requests pass uncounted.
 func (c *Counters) Take(now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision) {
 	c.take(ratelimit.Millis(now), k, e, n, &d, false)
 	return d
@@ -23,7 +23,7 @@ func (c *Counters) Take(now time.Time, k ratelimit.Key, e *ratelimit.Effective, 
 // credentials, and skip work for a request that would be denied. A key that is not in memory is
 // denied if its overflow counter is at the limit, or if there is no room for another overflow
 // counter. Denies returns false if the key is in memory only under other limits, and in every mode
-// except [Enforce].
+// except [ratelimit.Enforce].
 func (c *Counters) Denies(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	if e.Mode != ratelimit.Enforce || e.Trusted {
 		return d, false

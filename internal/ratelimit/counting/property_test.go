@@ -50,7 +50,7 @@ func drawLimits(t *rapid.T) []ratelimit.Limit {
 	return limits
 }
 
-// step is how far time goes between two requests, seen from the window.
+// drawStep returns how far time goes between two requests, seen from the window.
 func drawStep(t *rapid.T, window time.Duration) int64 {
 	w := window.Milliseconds()
 	switch rapid.IntRange(0, 3).Draw(t, "kind of step") {

@@ -13,8 +13,8 @@ import (
 // then share one limit, and neither gets more than it.
 type Hash struct{ Hi, Lo uint64 }
 
-// HashKey is the random hash key of one [Counters], so clients cannot choose names that collide. It
-// has one word for each word of the longest pair of names, including the two lengths.
+// HashKey is a random key of hashes, so clients cannot choose names that collide. It has
+// one word for each word of the longest pair of names, including the two lengths.
 type HashKey [ratelimit.MaxKeySize/8 + 5]uint64
 
 // NewHashKey returns a random key.

@@ -212,7 +212,7 @@ func (s *Records) addName(k ratelimit.Key) uint32 {
 		copy(grown, s.names)
 		s.names = grown
 	}
-	s.names = append(s.names, byte(len(k.ClientID)), byte(len(k.Username))) //nolint:gosec // maxKeySize
+	s.names = append(s.names, byte(len(k.ClientID)), byte(len(k.Username))) //nolint:gosec // MaxKeySize
 	s.names = append(s.names, k.ClientID...)
 	s.names = append(s.names, k.Username...)
 	return uint32(at) //nolint:gosec // a shard holds far less than 4 GiB
@@ -235,7 +235,7 @@ func (s *Records) compactNames() {
 		for further := num; further != 0; further = s.HotOf(further).Next {
 			s.ColdOf(further).Name = uint32(len(kept)) //nolint:gosec // a shard holds far less than 4 GiB
 		}
-		kept = append(kept, byte(len(client)), byte(len(user))) //nolint:gosec // maxKeySize
+		kept = append(kept, byte(len(client)), byte(len(user))) //nolint:gosec // MaxKeySize
 		kept = append(append(kept, client...), user...)
 	}
 	s.names, s.garbage = kept, 0
@@ -254,7 +254,7 @@ func (s *Records) IsOf(num uint32, clientID string) bool {
 	return string(client) == clientID || len(clientID) > ratelimit.MaxKeySize/2 && string(client) == ratelimit.Shorten(clientID)
 }
 
-// IsInternal reports whether a key starts with [Internal].
+// IsInternal reports whether a key starts with [ratelimit.Internal].
 func (s *Records) IsInternal(num uint32) bool {
 	client, _ := s.name(s.ColdOf(num).Name)
 	return len(client) >= len(ratelimit.Internal) && string(client[:len(ratelimit.Internal)]) == ratelimit.Internal
@@ -268,23 +268,23 @@ type Hot struct {
 	Flags   Flags
 	Holders uint8                                // processes that may hold back counts, this one included; 0: unknown
 	Start   int64                                // of the newest frame, milliseconds since the epoch
-	Near    [ratelimit.NearFrames]ratelimit.Slot // with one frame per window, the slots; otherwise near[0].known is a block of far
+	Near    [ratelimit.NearFrames]ratelimit.Slot // with one frame per window, the slots; otherwise Near[0].Known is a block of far
 	Seen    uint32                               // last request of the key, seconds since the epoch
 	Limits  uint32                               // number of the list of limits
 	Next    uint32                               // the counter of the key's next limit, or the next free number
-	Extra   uint32                               // see extras
+	Extra   uint32                               // see Extras
 }
 
 // Cold is the part of a counter that only exchanges need.
 type Cold struct {
 	Etag    [2]uint32                    // of the document when last read; version and etag 0: no document
-	Version uint32                       // of the document when last read; maxVersion stands for all higher ones
+	Version uint32                       // of the document when last read; MaxVersion stands for all higher ones
 	Name    uint32                       // offset of the key's names in the shard's names
 	Began   uint32                       // tick at which the latest exchange began
-	Synced  uint32                       // tick at which the exchange that set known began
+	Synced  uint32                       // tick at which the exchange that set Known began
 	Mine    [ratelimit.NearFrames]uint32 // confirmed counts of this process, by frame; see far
 	Ticket  uint16                       // number of the latest ticket
-	Recent  uint8                        // recent exchanges; see recentAt
+	Recent  uint8                        // recent exchanges; see recentAt in package counting
 }
 
 // Extras is data that few counters have: a pending write, or parts of the document to be removed.
@@ -319,7 +319,7 @@ func (c *Cold) SetVersion(version, etag int64) {
 	c.Etag = [2]uint32{uint32(etag >> 32), uint32(etag)} //nolint:gosec // both halves
 }
 
-// EtagValue returns the etag stored by setVersion.
+// EtagValue returns the etag stored by SetVersion.
 func (c *Cold) EtagValue() int64 { return int64(c.Etag[0])<<32 | int64(c.Etag[1]) }
 
 // far holds the slots of counters with several frames per window, in blocks of equal width.
@@ -442,7 +442,7 @@ func (s *Records) PendingSeq(num uint32) int64 {
 	return 0
 }
 
-// State is the state of a counter between two exchanges. The package documentation has a table. The
+// State is the state of a counter between two exchanges. Package counting has a table. The
 // states up to urgent are ordered by urgency.
 type State uint8
 
@@ -468,7 +468,7 @@ const (
 	DeniedSinceSync                   // a request was denied since the last exchange
 	Failing                           // the outcome of the pending write remains unknown
 	Pooled                            // an overflow counter: shared by several keys, never exchanged
-	Carried                           // has counts besides its document: see carry
+	Carried                           // has counts besides its document: see carry in package counting
 )
 
 // Has reports whether any of the flags g is set.
