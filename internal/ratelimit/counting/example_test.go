@@ -47,7 +47,7 @@ func ExampleCounters_Take() {
 }
 
 // The state of each limit after a decision.
-func ExampleDecision_Limits() {
+func ExampleCounters_Take_limits() {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client = []ratelimit.Limit{
 		ratelimit.NewLimit("per-minute", 100, time.Minute),
