@@ -89,7 +89,13 @@ func TestChangeMadeBeforeAnEnd(t *testing.T) {
 // TestEveryInstanceEndsIt: restarts forget nothing, even if the entry is swept, and nothing is
 // written at the end.
 func TestEveryInstanceEndsIt(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { everyInstanceEndsIt(t, openStore(t)) })
+	onEveryStore(t, everyInstanceEndsIt)
+}
+
+// onEveryStore runs a test with the embedded store and with MongoDB.
+func onEveryStore(t *testing.T, test func(t *testing.T, store *shared)) {
+	t.Helper()
+	t.Run("embedded", func(t *testing.T) { test(t, openStore(t)) })
 	t.Run("MongoDB", func(t *testing.T) {
 		uri, database := mongotest.Database(t)
 		store, err := mongo.Open(t.Context(), mongo.Options{URI: uri, Database: database})
@@ -99,7 +105,7 @@ func TestEveryInstanceEndsIt(t *testing.T) {
 		t.Cleanup(func() { check.OK(t, store.Close()) })
 		all, err := repositories.On(t.Context(), store)
 		check.OK(t, err)
-		everyInstanceEndsIt(t, sharedOn(t, repositories.Store{Backend: store, All: all}))
+		test(t, sharedOn(t, repositories.Store{Backend: store, All: all}))
 	})
 }
 

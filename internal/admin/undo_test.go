@@ -65,6 +65,22 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	equal(t, "candidates", w.policies.Snapshot().Set().Candidates.Len(), 1)
 }
 
+// TestUndoComparesValues: the stores encode JSON differently, and so do a reader and the writer of a
+// value.
+func TestUndoComparesValues(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store *shared) {
+		t.Helper()
+		w := newInstance(t, "i-1", store, file())
+		w.put("/policies/shop", `{"note":"R&D <team>"}`).is(http.StatusOK)
+		w.patch("/settings", `{"canary_percent":12.5,"note":"<1>"}`).is(http.StatusOK)
+		w.put("/policies/shop?for=1h", `{"note":"<1 h>"}`).is(http.StatusOK)
+		w.undo("2/undo").is(http.StatusOK)
+		w.undo("3/undo").is(http.StatusOK)
+		w.undo("1/undo").is(http.StatusOK)
+		equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
+	})
+}
+
 // TestUndoAfterUndo: a change and its undo cancel out, and so does the undo of the undo. So the
 // advice in the error for a refused undo works.
 func TestUndoAfterUndo(t *testing.T) {

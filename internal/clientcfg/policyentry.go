@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"oauth-server/internal/strict"
@@ -107,6 +108,13 @@ var jsonNull = json.RawMessage("null")
 func (c *Change) IsNull() bool { return isNull(c.After) }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(value, jsonNull) }
+
+// sameValue reports whether two values of a target are the same, whoever encoded them: a store
+// escapes other characters of texts than package json.
+func sameValue(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
 
 // decodeValue strictly decodes the value of a target. An unknown field, which a newer release may
 // have written, a duplicate name, null in a list or invalid Unicode is an error that wraps

@@ -249,10 +249,10 @@ func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, since 
 			return nil, nil, err
 		}
 		_, temporary := p.Temporary(c.Target) // set by another entry: this one would have ended it
-		if !bytes.Equal(value, after) || temporary && !given[TemporaryTarget(c.Target)] {
+		if !sameValue(value, after) || temporary && !given[TemporaryTarget(c.Target)] {
 			since = append(since, c.Of())
 		}
-		if !bytes.Equal(value, before) {
+		if !sameValue(value, before) {
 			changes = append(changes, Change{Target: c.Target, Before: jsonNull, After: before})
 		}
 	}
