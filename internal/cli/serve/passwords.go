@@ -32,6 +32,12 @@ func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) 
 	}
 }
 
+// hashesPasswords reports whether this process hashes the passwords of sign-ins itself. A gateway has
+// no sign-ins.
+func hashesPasswords(cfg *config.Config, opts *app.Options) bool {
+	return opts.Separate == nil && !cfg.Gateway.Enabled()
+}
+
 // openPool opens the pool of hashing processes. The error says why there is no pool.
 func openPool(cfg *config.Config, quota float64, log *slog.Logger) (*hashing.Pool, error) {
 	if cfg.Passwords.Processes == config.ProcessesOff {

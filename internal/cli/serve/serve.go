@@ -164,9 +164,9 @@ func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
 	defer hashSeparately(ctx, cfg, &opts)()
-	hashesHere := opts.Separate == nil
-	raiseProcs(ctx, cfg.Store.Embedded != nil || hashesHere, os.LookupEnv, opts.Logger)
-	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), hashesHere)
+	hashes := hashesPasswords(cfg, &opts)
+	raiseProcs(ctx, cfg.Store.Embedded != nil || hashes, os.LookupEnv, opts.Logger)
+	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), hashes)
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
 	keeper := keepHeap(floor, cfg)
 	defer keeper.Stop()

@@ -6,9 +6,11 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
+	"oauth-server/internal/secret"
 )
 
 // TestProcessesAreInTheMemoryLimit that the environment sets.
@@ -21,6 +23,16 @@ func TestProcessesAreInTheMemoryLimit(t *testing.T) {
 		restore()
 		check.Equal(t, "limit afterwards", debug.SetMemoryLimit(-1), int64(1<<30))
 	}
+}
+
+func TestHashesPasswords(t *testing.T) {
+	server, gateway := config.Default(), config.Default()
+	gateway.Gateway.Upstream = "https://idp.example.com"
+	here := app.Options{}
+	separately := app.Options{Separate: func(secret.Task) ([]byte, error) { return nil, nil }}
+	check.Equal(t, "server", hashesPasswords(server, &here), true)
+	check.Equal(t, "server with processes for it", hashesPasswords(server, &separately), false)
+	check.Equal(t, "gateway", hashesPasswords(gateway, &here), false)
 }
 
 // TestGatewayDemoStopped: a stop before the upstream of the demo listens is no failure.
