@@ -28,8 +28,8 @@ func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, e
 				continue
 			}
 			calls.Go(func() error {
-				if ended.Err() != nil {
-					return nil //nolint:nilerr // another one has failed, and returns why
+				if err := ended.Err(); err != nil { // another one has failed, or the caller has gone
+					return err
 				}
 				done, err := r.revokeFamily(ctx, f)
 				if done {

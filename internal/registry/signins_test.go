@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -56,4 +58,33 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	_, list, err = r.Families(ctx, "ada")
 	check.OK(t, err)
 	check.Equal(t, "listed afterwards", len(list), 0)
+}
+
+// leaving is a store with a caller who leaves when a client is read.
+type leaving struct {
+	*testworld.Store
+	leave context.CancelFunc
+}
+
+func (s leaving) Client(ctx context.Context, id string) (clientcfg.Client, error) {
+	defer s.leave()
+	return s.Store.Client(ctx, id)
+}
+
+// TestRevokedWhileTheCallerLeaves: what was not revoked is not reported as revoked.
+func TestRevokedWhileTheCallerLeaves(t *testing.T) {
+	store := openTestStore(t)
+	addUser(t, store, "ada")
+	c, _ := addClient(t, store, clientcfg.Client{ID: "shop"})
+	u, err := store.User(t.Context(), "ada")
+	check.OK(t, err)
+	check.OK(t, store.CreateGrant(t.Context(), grants.Grant{
+		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f", AuthTime: noon, UserStamp: u.Stamp},
+		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp,
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	r := New(Options{Store: leaving{store, leave}, Events: store, Now: func() time.Time { return noon }})
+	n, err := r.RevokeFamilies(ctx, "ada", "")
+	check.ErrorIs(t, err, context.Canceled)
+	check.Equal(t, "revoked", n, 0)
 }
