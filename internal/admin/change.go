@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"time"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/guard"
 	"oauth-server/internal/admin/preview"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/lockout"
 )
 
 // Actions in the audit trail.

@@ -21,10 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/clientcfg/labels"
-
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/clientcfg/labels"
-
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/preset"
 	"oauth-server/internal/registry"

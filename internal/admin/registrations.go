@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"

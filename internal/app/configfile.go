@@ -13,10 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/config"
 	"oauth-server/internal/oautherr"
 )

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/config"
 )
 

@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/strict/fielderr"

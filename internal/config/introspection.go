@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/strict/fielderr"
 )
 

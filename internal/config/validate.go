@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )

@@ -3,9 +3,8 @@ package adminapi
 import (
 	"strings"
 
-	"oauth-server/internal/clientcfg/labels"
-
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"

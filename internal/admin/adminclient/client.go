@@ -15,9 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/clientcfg/redirecturi"
 )
 
 // maxAnswer is the maximum size of a response, in bytes.

@@ -38,7 +38,7 @@ type Tokens interface {
 	Bearer(ctx context.Context, token string) (keys.Claims, error)
 }
 
-// Users looks up users. [grants.Users] implements it.
+// Users looks up users. [accounts.Users] implements it.
 type Users interface {
 	// User returns the user with that name, or an error that wraps [store.ErrNotFound].
 	User(ctx context.Context, name string) (accounts.User, error)

@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/strict/fielderr"
 )
 

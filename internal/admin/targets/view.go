@@ -16,7 +16,7 @@ import (
 func (t Target) View(p *clientcfg.PolicySnapshot) any {
 	switch t.kind {
 	case settings:
-		return SettingsView(p)
+		return settingsView(p)
 	case tiers:
 		set := p.Set()
 		return TierView(p, t.id, set.TierUses())
@@ -28,8 +28,8 @@ func (t Target) View(p *clientcfg.PolicySnapshot) any {
 	return CandidateView(p, t.id)
 }
 
-// SettingsView returns the settings as operators see them.
-func SettingsView(p *clientcfg.PolicySnapshot) adminapi.SettingsView {
+// settingsView returns the settings as operators see them.
+func settingsView(p *clientcfg.PolicySnapshot) adminapi.SettingsView {
 	o := p.Set().Settings
 	view := adminapi.SettingsView{Settings: showSettings(p)}
 	view.Meta.Version, view.Meta.Changed, view.Meta.Until = o.Changed, append([]string{}, o.Names()...), Until(p, clientcfg.SettingsTarget)
