@@ -108,9 +108,12 @@ func (l *limiting) noteLockedOut(ctx context.Context) error {
 func (l *limiting) warnOfLockedOut(ctx context.Context, message string) {
 	begun, _ := l.lockedOut.news()
 	for _, id := range begun[:min(len(begun), mostMisfitsLogged)] {
-		if c, ok := l.base.clients.Directory().Client(id); ok {
-			l.base.log.LogAttrs(ctx, slog.LevelWarn, message, //nolint:sloglint // one of two constants
-				slog.Any("error", lockout.By(l.policies.Snapshot(), c)))
+		c, ok := l.base.clients.Directory().Client(id)
+		if !ok {
+			continue
+		}
+		if err := lockout.By(l.policies.Snapshot(), c); err != nil { // nil: mended meanwhile
+			l.base.log.LogAttrs(ctx, slog.LevelWarn, message, slog.Any("error", err)) //nolint:sloglint // one of two constants
 		}
 	}
 }
