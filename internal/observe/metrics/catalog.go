@@ -326,7 +326,7 @@ func Sections() []Section {
 		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo, hashesInfo}},
 		{"Overload", []Info{
 			overloadRequestsInfo, overloadModeInfo, overloadWaitInfo, overloadRefusedInfo, overloadUpToInfo, overloadUselessInfo, overloadInFlightInfo,
-			laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
+			storeQueueLimitInfo, storeQueueInFlightInfo, storeQueueWaitingInfo, storeQueueRequestsInfo,
 		}},
 		{"Gateway", []Info{
 			gatewayRequestsInfo, gatewayDurationInfo, gatewayUpstreamInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,

@@ -38,19 +38,19 @@ var (
 		"oauth_overload_in_flight", Gauge, nil,
 		"Requests that were admitted and are being worked on, without those that are at the store or wait for it.",
 	}
-	laneLimitInfo = Info{
+	storeQueueLimitInfo = Info{
 		"oauth_store_queue_limit", Gauge, nil,
 		"Calls of requests to the store at once, as many as it gains from now; at most as the connections allow.",
 	}
-	laneInFlightInfo = Info{
+	storeQueueInFlightInfo = Info{
 		"oauth_store_queue_in_flight", Gauge, nil,
 		"Calls of requests that the store is working on.",
 	}
-	laneWaitingInfo = Info{
+	storeQueueWaitingInfo = Info{
 		"oauth_store_queue_waiting", Gauge, nil,
 		"Calls of requests that wait for a place.",
 	}
-	laneRequestsInfo = Info{
+	storeQueueRequestsInfo = Info{
 		"oauth_store_queue_requests_total", Counter,
 		[]string{"criticality", "outcome"},
 		"Calls of requests to the store. Criticality: sheddable, sheddable_plus, critical or critical_plus; sheddable too before the limiter was asked. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
@@ -83,11 +83,11 @@ func (m *Metrics) WatchOverload(read func() overload.Stats) {
 func (m *Metrics) WatchStoreQueue(read func() storequeue.Stats) {
 	m.pull.watch("store queue", func(emit emit) {
 		now := read()
-		emit(laneLimitInfo, float64(now.Limit))
-		emit(laneInFlightInfo, float64(now.InFlight))
-		emit(laneWaitingInfo, float64(now.Queued))
+		emit(storeQueueLimitInfo, float64(now.Limit))
+		emit(storeQueueInFlightInfo, float64(now.InFlight))
+		emit(storeQueueWaitingInfo, float64(now.Queued))
 		for i, counts := range now.Calls {
-			emitOutcomes(emit, laneRequestsInfo, counts, (ratelimit.Sheddable + ratelimit.Criticality(i)).String())
+			emitOutcomes(emit, storeQueueRequestsInfo, counts, (ratelimit.Sheddable + ratelimit.Criticality(i)).String())
 		}
 	})
 }
