@@ -237,7 +237,9 @@ func (s *Service) SweepLastTokens(ctx context.Context) error {
 	now := s.opts.Now()
 	var names []string
 	for _, jti := range s.dropUnused(now) {
-		names = append(names, tokenName(jti))
+		if jti != "" {
+			names = append(names, tokenName(jti))
+		}
 	}
 	gone := map[string]bool{}
 	for some := range slices.Chunk(names, askedAboutTogether) {
@@ -249,10 +251,12 @@ func (s *Service) SweepLastTokens(ctx context.Context) error {
 			gone[name] = true
 		}
 	}
-	for _, l := range s.last.all() {
-		l.sweep(func(string) func(*lastToken) bool {
-			return func(t *lastToken) bool { return gone[tokenName(t.jti)] }
-		})
+	if len(gone) > 0 {
+		for _, l := range s.last.all() {
+			l.sweep(func(string) func(*lastToken) bool {
+				return func(t *lastToken) bool { return gone[tokenName(t.jti)] }
+			})
+		}
 	}
 	s.last.read.Store(&now)
 	return nil
