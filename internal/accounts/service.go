@@ -92,7 +92,7 @@ type Service struct {
 	day, row, slow *ratelimit.Effective // of guesses
 }
 
-// New makes a Service. Its error joins all problems with the options.
+// New makes a Service. Its error says what is wrong with the options.
 func New(opts Options) (*Service, error) {
 	s := &Service{Options: opts.withDefaults()}
 	if s.Users == nil || s.Records == nil || s.Deriver == nil {

@@ -12,7 +12,7 @@
 //  3. ask the limiter. The client has authenticated and the user is known, so no one can spend
 //     another's quota, and a denied request leaves the code or the refresh token unused. If the
 //     policy says so, a client_credentials request over the limit gets the client's last token
-//     again (reuse.go), or the request is queued (package limiter) and then looked at again (wait.go);
+//     again (reuse.go), or the request is queued (package limiter) and then looked at again (admit.go);
 //  4. take: claim the code and store its new family, or move the family of the refresh token to
 //     the next generation. This is one durable write, and exactly one request can succeed;
 //  5. issue the tokens.
@@ -29,7 +29,9 @@
 // The package reads only the clocks in its [Options], never stores or logs a secret in clear, and
 // never shows a client the cause of an internal error.
 //
-//	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring, Deriver: mac})
+//	service, err := grants.New(grants.Options{
+//		Issuer: issuer, Clients: source, Store: store, Users: users, Stored: registrations, Signer: ring, Deriver: mac,
+//	})
 //	answer, err := service.Token(ctx, grants.TokenRequest{
 //		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: secret},
 //		GrantType:   "client_credentials",

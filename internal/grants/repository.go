@@ -98,11 +98,10 @@ func (r *Repository) Grant(ctx context.Context, d secret.Digest) (Grant, error) 
 // Claim replaces a grant that Grant has returned with its successor: the [Grant.Redeemed] code, with
 // or without a first refresh token, or the family with its next generation. Exactly one of any number
 // of concurrent calls for one state returns nil. The others return ErrClaimed. The claim of a code
-// lasts at least as long as the code. It returns [store.ErrNotFound] if there is no such
-// grant.
+// lasts at least as long as the code. It returns [store.ErrNotFound] if there is no such grant.
 //
-// With ErrClaimed and ErrNotFound, nothing was stored. After any other error the outcome may be
-// unknown.
+// With ErrClaimed and [store.ErrNotFound], nothing was stored. After any other error the outcome
+// may be unknown.
 func (r *Repository) Claim(ctx context.Context, next Grant) error {
 	for {
 		_, err := r.grants.Put(ctx, &next, next.seen)
