@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -108,7 +107,7 @@ func New(opts Options) (*Service, error) {
 	s.row = meters.Limits("guesses in a row", s.Guesses.PerUser, s.Guesses.PerUser)
 	s.slow = meters.Limits("attempts slowed down", s.Guesses.SlowDown, s.Guesses.SlowDown)
 	if err := meters.Err(); err != nil {
-		return nil, fmt.Errorf("accounts: %w", err)
+		return nil, err
 	}
 	return s, nil
 }

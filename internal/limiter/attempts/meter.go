@@ -54,7 +54,7 @@ type Meter struct {
 func (s *Set) Limits(of string, named, whole ratelimit.Limit) *ratelimit.Effective {
 	limits, err := ratelimit.Enforced(named, whole)
 	if err != nil {
-		s.errs = append(s.errs, fmt.Errorf("limits of %s: %w", of, err))
+		s.errs = append(s.errs, fmt.Errorf("attempts: limits of %s: %w", of, err))
 	}
 	return limits
 }
