@@ -46,7 +46,7 @@ func (w *world) wrong(name string, first, n int) {
 // wantWait checks that an attempt has to wait, and returns the wait.
 func wantWait(t *testing.T, err error, reason string) time.Duration {
 	t.Helper()
-	limited := as[*oautherr.LimitedError](t, err)
+	limited := check.As[*oautherr.LimitedError](t, err)
 	if !strings.HasPrefix(limited.Description(), reason+"; retry after ") {
 		t.Errorf("description %q, want %q first", limited.Description(), reason)
 	}

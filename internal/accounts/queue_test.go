@@ -142,7 +142,7 @@ func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	w.wrong("alice", 0, 10)
 	starved = true
 	for i := range 3 {
-		check.Equal(t, "starved", as[*secret.BusyError](t, w.signIn(number(100+i), "alice", password)).Starved, true)
+		check.Equal(t, "starved", check.As[*secret.BusyError](t, w.signIn(number(100+i), "alice", password)).Starved, true)
 	}
 	starved = false
 	w.reopen() // as another instance

@@ -223,7 +223,7 @@ func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	for name, err := range map[string]error{
 		"right": w.signIn(here, "alice", password), "wrong": w.signIn(here, "alice", "x"),
 	} {
-		limited := as[*oautherr.LimitedError](t, err)
+		limited := check.As[*oautherr.LimitedError](t, err)
 		wait = limited.RetryAfter
 		want := fmt.Sprintf("Too many sign-ins with this username from this address; retry after %d seconds.", wait/time.Second)
 		check.Equal(t, name, limited.Description(), want)

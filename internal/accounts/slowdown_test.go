@@ -25,7 +25,7 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 		giveBack := takeOnlyTurn(t, passwords)
 
 		err := w.signIn(here, "alice", password)
-		_ = as[*secret.BusyError](t, err)
+		_ = check.As[*secret.BusyError](t, err)
 
 		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
 		defer hangUp()

@@ -98,19 +98,10 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 // strict allows 5 failures a minute from an address, 3 of them with the same name.
 func strict(o *accounts.Options) { o.Failures = attempts.NewLimits(5, 3, time.Minute) }
 
-// as returns the T in err's chain, and fails the test if there is no T.
-func as[T error](tb testing.TB, err error) (found T) {
-	tb.Helper()
-	if !errors.As(err, &found) {
-		tb.Fatalf("error %v, want a %T", err, found)
-	}
-	return found
-}
-
 // wantTooMany checks the error for too many failures.
 func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
-	limited := as[*oautherr.LimitedError](t, err)
+	limited := check.As[*oautherr.LimitedError](t, err)
 	want := fmt.Sprintf("Too many failed attempts from this address; retry after %d second", int(limited.RetryAfter/time.Second))
 	if !strings.HasPrefix(limited.Description(), want) {
 		t.Errorf("description %q, want %q first", limited.Description(), want)

@@ -28,6 +28,16 @@ func ErrorIs(tb testing.TB, err, want error, about ...string) {
 	}
 }
 
+// As returns the T that err is or wraps, and ends the test if there is none.
+func As[T error](tb testing.TB, err error) T {
+	tb.Helper()
+	found, ok := errors.AsType[T](err)
+	if !ok {
+		tb.Fatalf("error %v, want a %T", err, found)
+	}
+	return found
+}
+
 // ErrorSays ends the test if err is nil or its message lacks the text.
 func ErrorSays(tb testing.TB, err error, text string) {
 	tb.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
@@ -40,6 +41,8 @@ func TestChecks(t *testing.T) {
 		"what failed":    {func(r *recorder) { check.OK(r, broken, "open", "read") }, "open: read: broken"},
 		"that error":     {func(r *recorder) { check.ErrorIs(r, fmt.Errorf("open: %w", broken), broken) }, ""},
 		"no such error":  {func(r *recorder) { check.ErrorIs(r, broken, io.EOF, "open", "read") }, "open: read: error broken, want EOF"},
+		"that type":      {func(r *recorder) { _ = check.As[*fs.PathError](r, fmt.Errorf("open: %w", &fs.PathError{})) }, ""},
+		"no such type":   {func(r *recorder) { _ = check.As[*fs.PathError](r, broken) }, "error broken, want a *fs.PathError"},
 		"the text":       {func(r *recorder) { check.ErrorSays(r, broken, "oke") }, ""},
 		"another text":   {func(r *recorder) { check.ErrorSays(r, broken, "lost") }, `the error broken does not say "lost"`},
 		"no error there": {func(r *recorder) { check.ErrorSays(r, nil, "nil") }, `the error <nil> does not say "nil"`},

@@ -63,18 +63,18 @@ func TestOverloadedGrants(t *testing.T) {
 	for range 5 { // more than any limit
 		for _, req := range requests {
 			_, err := w.token("shop", req)
-			refused := as[*grants.Error](t, err)
+			refused := check.As[*grants.Error](t, err)
 			if refused.Code != oautherr.TemporarilyUnavailable || refused.RetryAfter != 7*time.Second {
 				t.Errorf("%s: %v, retry after %v", req.GrantType, err, refused.RetryAfter)
 			}
 		}
 	}
 	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken})
-	check.Equal(t, "introspection", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	check.Equal(t, "introspection", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	err = w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.RefreshToken})
-	check.Equal(t, "revocation", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	check.Equal(t, "revocation", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	_, _, err = w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: "wrong"})
-	check.Equal(t, "sign-in", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	check.Equal(t, "sign-in", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	check.Equal(t, "decisions of the limiter", len(*seen)-decided, 0)
 	check.Equal(t, "requests inside", gate.inside, 0)
 
@@ -131,7 +131,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 				continue // the client may not use the grant
 			}
 			_, err := w.token(client, req)
-			if code := as[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.InvalidRequest {
+			if code := check.As[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.InvalidRequest {
 				t.Errorf("%s of %s: %v", name, client, err)
 			}
 		}
@@ -139,7 +139,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	check.Equal(t, "asked", len(gate.asked), 0)
 	remote := netip.MustParseAddr("192.0.2.7")
 	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: code, Remote: remote})
-	check.Equal(t, "a code", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	check.Equal(t, "a code", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	check.Equal(t, "asked about", gate.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: limiter.SourceOf(remote)}})
 }
 
@@ -159,7 +159,7 @@ func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	}
 	gate.shut, gate.asked = true, nil
 	_, err := w.token("app", req)
-	check.Equal(t, "limit", as[*oautherr.LimitedError](t, err).QuotaExceeded, false)
+	check.Equal(t, "limit", check.As[*oautherr.LimitedError](t, err).QuotaExceeded, false)
 	check.Equal(t, "asked", len(gate.asked), 0)
 }
 
@@ -171,7 +171,7 @@ func TestOverloadSpendsNoQueries(t *testing.T) {
 	gate.shut = true
 	for range 3 {
 		_, err := w.service.Introspect(t.Context(), query)
-		check.Equal(t, "refused", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+		check.Equal(t, "refused", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	}
 	gate.shut = false
 	_, err := w.service.Introspect(t.Context(), query)

@@ -1,27 +1,18 @@
 package grants_test
 
 import (
-	"errors"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 )
-
-// as returns the T in err's chain, and fails the test if there is no T.
-func as[T error](tb testing.TB, err error) (found T) {
-	tb.Helper()
-	if !errors.As(err, &found) {
-		tb.Fatalf("error %v, want a %T", err, found)
-	}
-	return found
-}
 
 // wantCode fails the test unless err is an OAuth error with that code and a description that is
 // valid as error_description.
 func wantCode(tb testing.TB, want oautherr.Code, err error) {
 	tb.Helper()
-	failed := as[*grants.Error](tb, err)
+	failed := check.As[*grants.Error](tb, err)
 	if failed.Code != want {
 		tb.Fatalf("error %v, want the code %s", err, want)
 	}

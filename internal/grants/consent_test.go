@@ -142,7 +142,7 @@ func TestCodesOfASessionAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.approve(prompt, session)
-	limited := as[*oautherr.LimitedError](t, err)
+	limited := check.As[*oautherr.LimitedError](t, err)
 	if wait := limited.RetryAfter; wait <= 0 || wait > 4*time.Minute {
 		t.Errorf("retry after %v", wait)
 	}
@@ -171,14 +171,14 @@ func TestAnsweredPagesAreNotCodes(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err = w.approve(prompt, session)
-	_ = as[*oautherr.LimitedError](t, err)
+	_ = check.As[*oautherr.LimitedError](t, err)
 	w.mustToken("shop", w.redemption("shop", first))
 	for range 100 - 31 {
 		_, err = answer()
 		check.ErrorIs(t, err, grants.ErrConsentUsed)
 	}
 	_, err = answer()
-	_ = as[*oautherr.LimitedError](t, err)
+	_ = check.As[*oautherr.LimitedError](t, err)
 }
 
 // FuzzConsentPage: no other spelling of a page is genuine, in any session or for any request.

@@ -46,7 +46,7 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 // wantTooMany checks the error for too many failures.
 func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
-	limited := as[*oautherr.LimitedError](t, err)
+	limited := check.As[*oautherr.LimitedError](t, err)
 	check.Equal(t, "RateLimit", limited.RateLimit, oautherr.RateLimit{})
 	check.Equal(t, "violated", limited.Violated, nil)
 	check.Equal(t, "over a quota", limited.QuotaExceeded, false)

@@ -73,7 +73,7 @@ func (w *world) limited(id string, req grants.TokenRequest) *oautherr.LimitedErr
 	if err == nil {
 		return nil
 	}
-	limited := as[*oautherr.LimitedError](w.tb, err)
+	limited := check.As[*oautherr.LimitedError](w.tb, err)
 	check.Equal(w.tb, "answer", answer, grants.TokenResponse{})
 	return limited
 }
@@ -133,7 +133,7 @@ func TestGateBurnsNothing(t *testing.T) {
 				req.Credentials = w.credentials("shop")
 				req.Credentials.Method = method
 				_, err := w.service.Token(t.Context(), req)
-				limited := as[*oautherr.LimitedError](t, err)
+				limited := check.As[*oautherr.LimitedError](t, err)
 				check.Equal(t, "Retry-After", limited.RetryAfter, first.RetryAfter)
 			}
 			w.clock.Advance(first.RetryAfter)
@@ -166,7 +166,7 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 			*seen = nil
 			for range 10 {
 				_, err := w.service.Token(t.Context(), req)
-				_ = as[*grants.Error](t, err)
+				_ = check.As[*grants.Error](t, err)
 			}
 			check.Equal(t, "decisions", len(*seen), 0)
 		})

@@ -99,14 +99,14 @@ func TestInvalidGrantsAreLimited(t *testing.T) {
 	operations := f.Count()
 	for range 10 {
 		for _, req := range append(invalid, good) {
-			limited := as[*oautherr.LimitedError](t, w.present(here, "app", req))
+			limited := check.As[*oautherr.LimitedError](t, w.present(here, "app", req))
 			check.ErrorSays(t, limited, "Too many invalid codes and refresh tokens from this address")
 		}
 	}
 	check.Equal(t, "operations", operations, map[string]int{})
 
 	// The grant is valid from another address, and from this one after the wait.
-	wait := as[*oautherr.LimitedError](t, w.present(here, "app", good)).RetryAfter
+	wait := check.As[*oautherr.LimitedError](t, w.present(here, "app", good)).RetryAfter
 	check.OK(t, w.present(elsewhere, "app", good))
 	w.clock.Advance(wait)
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
@@ -151,11 +151,11 @@ func TestInvalidGrantsOfOthers(t *testing.T) {
 	for range 2 {
 		wantCode(t, oautherr.InvalidGrant, w.present(here, "app2", refreshing("x")))
 	}
-	_ = as[*oautherr.LimitedError](t, w.present(here, "app2", refreshing("x")))
+	_ = check.As[*oautherr.LimitedError](t, w.present(here, "app2", refreshing("x")))
 	for range 3 {
 		wantCode(t, oautherr.InvalidGrant, w.present(here, "shop", refreshing("x")))
 	}
-	_ = as[*oautherr.LimitedError](t, w.present(here, "shop", refreshing("x")))
+	_ = check.As[*oautherr.LimitedError](t, w.present(here, "shop", refreshing("x")))
 	check.OK(t, w.present(here, "caller", refreshing(w.tokens("caller").RefreshToken)))
 	check.OK(t, w.present(here, "shop", clientCredentials))
 }
@@ -177,7 +177,7 @@ func TestQueriesAreLimited(t *testing.T) {
 			for range 10 {
 				check.OK(t, ask("shop", here))
 			}
-			limited := as[*oautherr.LimitedError](t, ask("shop", elsewhere))
+			limited := check.As[*oautherr.LimitedError](t, ask("shop", elsewhere))
 			check.ErrorSays(t, limited, "Too many requests of this client to this endpoint")
 			check.OK(t, ask("other", here))
 			w.clock.Advance(limited.RetryAfter)
@@ -187,7 +187,7 @@ func TestQueriesAreLimited(t *testing.T) {
 	for range 10 {
 		check.OK(t, revoke("app", here))
 	}
-	_ = as[*oautherr.LimitedError](t, revoke("app", here))
+	_ = check.As[*oautherr.LimitedError](t, revoke("app", here))
 	check.OK(t, revoke("app", elsewhere))
 }
 
@@ -210,8 +210,8 @@ func TestProvenInFullMeters(t *testing.T) {
 			_ = revoke("app", address(i))
 		}
 	}
-	_ = as[*oautherr.LimitedError](t, w.present(elsewhere, "app", refreshing("x")))
-	_ = as[*oautherr.LimitedError](t, revoke("app", elsewhere))
+	_ = check.As[*oautherr.LimitedError](t, w.present(elsewhere, "app", refreshing("x")))
+	_ = check.As[*oautherr.LimitedError](t, revoke("app", elsewhere))
 	check.OK(t, w.present(elsewhere, "shop", refreshing(w.tokens("shop").RefreshToken)))
 	check.OK(t, revoke("shop", elsewhere))
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
@@ -220,5 +220,5 @@ func TestProvenInFullMeters(t *testing.T) {
 	for range 3 {
 		wantCode(t, oautherr.InvalidGrant, w.present(here, "app", refreshing("x")))
 	}
-	_ = as[*oautherr.LimitedError](t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+	_ = check.As[*oautherr.LimitedError](t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
 }

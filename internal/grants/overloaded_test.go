@@ -19,10 +19,10 @@ func TestOverloadedStore(t *testing.T) {
 	req := refreshing(w.tokens("shop").RefreshToken)
 	f.Operation, f.Err = "Get grants", shed
 	_, err := w.token("shop", req)
-	failed := as[*grants.Error](t, err)
+	failed := check.As[*grants.Error](t, err)
 	check.Equal(t, "RetryAfter", failed.RetryAfter, shed.RetryAfter)
 	check.Equal(t, "description", failed.Description, "The server is overloaded; retry after 7 seconds.")
-	if as[*overload.ShedError](t, err) != shed {
+	if check.As[*overload.ShedError](t, err) != shed {
 		t.Error("the refusal is not the cause")
 	}
 }
@@ -34,7 +34,7 @@ func TestOverloadedReadOfClients(t *testing.T) {
 	shed := &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store}
 	w.reopen(func(o *grants.Options) { o.Clients = stopped{w.clients, w.clients, shed} })
 	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
-	check.Equal(t, "RetryAfter of an introspection", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
+	check.Equal(t, "RetryAfter of an introspection", check.As[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
 	_, err = w.token("shop", refreshing(newWorld(t).tokens("shop").RefreshToken))
-	check.Equal(t, "RetryAfter of a refresh", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
+	check.Equal(t, "RetryAfter of a refresh", check.As[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
 }

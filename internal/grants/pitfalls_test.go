@@ -217,7 +217,7 @@ func TestPitfall04_PKCE(t *testing.T) {
 					edit(&req)
 					_, err := w.service.Authorize(t.Context(), req)
 					wantCode(t, oautherr.InvalidRequest, err)
-					_ = as[*grants.RedirectError](t, err)
+					_ = check.As[*grants.RedirectError](t, err)
 				})
 			}
 			code := w.redemption(id, w.code(id))

@@ -197,7 +197,7 @@ func TestInteractionThatIsRefused(t *testing.T) {
 				edit(&req)
 			}
 			_, err := w.service.Authorize(t.Context(), req)
-			check.Equal(t, "redirect", as[*grants.RedirectError](t, err).RedirectURI, callback)
+			check.Equal(t, "redirect", check.As[*grants.RedirectError](t, err).RedirectURI, callback)
 			wantCode(t, oautherr.InvalidRequest, err)
 		})
 	}
@@ -220,5 +220,5 @@ func TestCodesWithoutPagesAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.service.Proceed(t.Context(), p, &session)
-	_ = as[*oautherr.LimitedError](t, err)
+	_ = check.As[*oautherr.LimitedError](t, err)
 }

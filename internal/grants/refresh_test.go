@@ -90,7 +90,7 @@ func TestRepetitionIsRefused(t *testing.T) {
 			first := w.tokens("shop")
 			tc.edit(w, w.refresh(first.RefreshToken))
 			_, err := w.token(tc.by, refreshing(first.RefreshToken))
-			if code := as[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.UnauthorizedClient {
+			if code := check.As[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.UnauthorizedClient {
 				t.Fatalf("error %v", err)
 			}
 		})

@@ -100,7 +100,7 @@ func TestReuseOfTheSameCredential(t *testing.T) {
 	former := clientCredentials
 	former.Credentials = grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "the former"}
 	_, err := w.service.Token(t.Context(), former)
-	_ = as[*oautherr.LimitedError](t, err)
+	_ = check.As[*oautherr.LimitedError](t, err)
 	w.mustToken("shop", clientCredentials)
 }
 
@@ -263,7 +263,7 @@ func TestReuseWaitsForTheAdmitted(t *testing.T) {
 		check.Equal(t, "answered", admitted.answered.Load() || again.answered.Load() || gone.answered.Load(), false)
 		hangUp()
 		synctest.Wait()
-		_ = as[*oautherr.LimitedError](t, gone.err)
+		_ = check.As[*oautherr.LimitedError](t, gone.err)
 		check.Equal(t, "answered", again.answered.Load(), false)
 		close(signer.sign)
 		synctest.Wait()

@@ -43,7 +43,7 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		errs = append(errs, w.signIn(here, name, password), err)
 	}
 	for _, err := range errs { // an attempt that was queued before bob waits in vain
-		got := *as[*grants.Error](t, err)
+		got := *check.As[*grants.Error](t, err)
 		got.Cause = nil
 		check.Equal(t, "error", got, grants.Error{
 			Code: oautherr.TemporarilyUnavailable, RetryAfter: 3 * time.Second,

@@ -34,11 +34,11 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 func TestStarvedAttemptIsShed(t *testing.T) {
 	w, starved, shed, gate := starvedWorld(t)
 	*starved = true
-	refused := as[*grants.Error](t, w.signIn(here, "alice", password))
+	refused := check.As[*grants.Error](t, w.signIn(here, "alice", password))
 	check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
 	check.Equal(t, "to retry", refused.RetryAfter > 0, true)
 	_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
-	check.Equal(t, "for want of", as[*overload.ShedError](t, err).Short, overload.Processor)
+	check.Equal(t, "for want of", check.As[*overload.ShedError](t, err).Short, overload.Processor)
 	check.Equal(t, "shed", *shed, []overload.Request{{Class: overload.SignIn}, {ClientID: "shop", Class: overload.Password}})
 	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
 }
@@ -51,7 +51,7 @@ func TestLongLineShedsNobody(t *testing.T) {
 		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 		w.reopen(func(o *grants.Options) { o.SignIn.Passwords = passwords })
 		defer takeOnlyTurn(t, passwords)()
-		busy := as[*secret.BusyError](t, w.signIn(here, "alice", password))
+		busy := check.As[*secret.BusyError](t, w.signIn(here, "alice", password))
 		check.Equal(t, "starved", busy.Starved, false)
 		check.Equal(t, "shed", len(*shed), 0)
 	})

@@ -76,7 +76,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 				f.Operation, f.Err = operation, cause
 				err := try()
 				wantCode(t, oautherr.TemporarilyUnavailable, err)
-				oauthErr := as[*grants.Error](t, err)
+				oauthErr := check.As[*grants.Error](t, err)
 				if strings.Contains(oauthErr.Description, cause.Error()) {
 					t.Fatalf("the description %q shows the cause", oauthErr.Description)
 				}

@@ -68,7 +68,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		synctest.Wait()
 		exchange()
 		synctest.Wait()
-		_ = as[*oautherr.LimitedError](t, gone.err)
+		_ = check.As[*oautherr.LimitedError](t, gone.err)
 		check.OK(t, first.err)
 		check.Equal(t, "outcome", (*seen)[1].Decision.Outcome, ratelimit.Allowed)
 
@@ -78,7 +78,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		check.Equal(t, "answered before lease_wait", late.answered.Load(), false)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
-		limited := as[*oautherr.LimitedError](t, late.err)
+		limited := check.As[*oautherr.LimitedError](t, late.err)
 		check.Equal(t, "over a quota", limited.QuotaExceeded, false)
 		check.Equal(t, "waited", (*seen)[2].Leased, 50*time.Millisecond)
 	})

@@ -177,7 +177,7 @@ func TestStopWaiting(t *testing.T) {
 		began := time.Now()
 		done := w.waiting("shop", clientCredentials)
 		w.service.StopWaiting()
-		limited := as[*oautherr.LimitedError](t, (<-done).err)
+		limited := check.As[*oautherr.LimitedError](t, (<-done).err)
 		check.Equal(t, "after", time.Since(began), 0)
 		check.Equal(t, "RetryAfter", limited.RetryAfter, time.Second)
 		check.Equal(t, "outcome", (*seen)[2].Decision.Outcome, ratelimit.Denied)
@@ -215,7 +215,7 @@ func TestWhoHangsUp(t *testing.T) {
 		req := clientCredentials
 		req.Credentials = w.credentials("shop")
 		_, err := w.service.Token(ctx, req)
-		_ = as[*oautherr.LimitedError](t, err)
+		_ = check.As[*oautherr.LimitedError](t, err)
 		check.Equal(t, "waiting", w.service.Waiting(), 0)
 		check.OK(t, (<-w.waiting("shop", clientCredentials)).err)
 	})

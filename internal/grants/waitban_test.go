@@ -40,7 +40,7 @@ func TestWhoWaitedIsNoDenial(t *testing.T) {
 		"stop": {func(w *world) {
 			done := w.waiting("shop", clientCredentials)
 			w.service.StopWaiting()
-			_ = as[*oautherr.LimitedError](w.tb, (<-done).err)
+			_ = check.As[*oautherr.LimitedError](w.tb, (<-done).err)
 		}, 0},
 		"after the stop": {func(w *world) {
 			w.service.StopWaiting()
@@ -52,7 +52,7 @@ func TestWhoWaitedIsNoDenial(t *testing.T) {
 			req := clientCredentials
 			req.Credentials = w.credentials("shop")
 			_, err := w.service.Token(ctx, req)
-			_ = as[*oautherr.LimitedError](w.tb, err)
+			_ = check.As[*oautherr.LimitedError](w.tb, err)
 		}, 0},
 		"no place": {func(w *world) {
 			done := w.waiting("shop", clientCredentials)
@@ -75,7 +75,7 @@ func TestBanWhileItWaits(t *testing.T) {
 		t, shop := w.tb, ratelimit.Key{ClientID: "shop"}
 		done := w.waiting("shop", clientCredentials)
 		keeper.Denied(time.Now(), shop, w.opts.Policies().For("shop"))
-		limited := as[*oautherr.LimitedError](t, (<-done).err)
+		limited := check.As[*oautherr.LimitedError](t, (<-done).err)
 		check.Equal(t, "Banned", limited.Banned, true)
 		usage := w.opts.Counters.Usage(time.Now(), shop)
 		check.Equal(t, "counted", usage[0].Known+usage[0].Unflushed, 2)
