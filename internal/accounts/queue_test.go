@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/secret"
 )
 
@@ -24,7 +25,7 @@ func TestOneAccountDelaysNoOther(t *testing.T) {
 			const crowd = 20
 			passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
 			w, f := failingWorld(t, func(o *accounts.Options) { o.Passwords = passwords })
-			giveBack := takeOnlyTurn(t, passwords)
+			giveBack := testworld.TakeHashingSlot(t, passwords)
 			defer giveBack()
 			var mu sync.Mutex
 			var order []string
@@ -87,7 +88,7 @@ func TestFloodsOfManySourcesKeepNoOneOut(t *testing.T) {
 			if tc.known {
 				check.OK(t, w.signIn(here, "bob", password))
 			}
-			giveBack := takeOnlyTurn(t, passwords)
+			giveBack := testworld.TakeHashingSlot(t, passwords)
 			defer giveBack()
 			arrived := make(chan struct{}, tc.attempts+1)
 			f.Begun = func(operation string) {
@@ -149,22 +150,6 @@ func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	w.wrong("alice", 200, 10)
 	check.ErrorIs(t, w.signIn(number(300), "alice", "wrong"), accounts.ErrSignIn)
 	wantWait(t, w.signIn(number(301), "alice", "wrong"), rowOver)
-}
-
-// takeOnlyTurn holds the only hashing slot until giveBack is called.
-func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
-	t.Helper()
-	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		err := passwords.RejectAttempt(t.Context(), secret.Attempt{
-			Name: "the one who has it", Source: "nowhere",
-			Still: func() error { close(taken); <-release; return errDown },
-		})
-		check.ErrorIs(t, err, errDown)
-	}()
-	<-taken
-	return sync.OnceFunc(func() { close(release); <-ended })
 }
 
 // v4 and v6 are addresses of floods: from many IPv4 networks, and from the /64s of a /56 and of a

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -200,7 +201,7 @@ func TestRefusedNames(t *testing.T) {
 		check.Equal(t, "reads of users for three attempts with "+name, operations["Get users"], 0)
 	}
 
-	giveBack := takeOnlyTurn(t, passwords)
+	giveBack := testworld.TakeHashingSlot(t, passwords)
 	defer giveBack()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
@@ -22,7 +23,7 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 		w := newWorld(t, daily(1000, 10), func(o *accounts.Options) { o.Passwords = passwords })
 		w.wrong("alice", 0, 10)
-		giveBack := takeOnlyTurn(t, passwords)
+		giveBack := testworld.TakeHashingSlot(t, passwords)
 
 		err := w.signIn(here, "alice", password)
 		_ = check.As[*secret.BusyError](t, err)

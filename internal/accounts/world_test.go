@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,13 +30,6 @@ var (
 	errDown   = errors.New("store: down")
 )
 
-// deriver is a Deriver without a key.
-type deriver struct{}
-
-func (deriver) Derive(purpose, from string) string {
-	return secret.DigestOf(purpose + "\x00" + from).String()[:43]
-}
-
 // world is a service and its environment.
 type world struct {
 	tb      testing.TB
@@ -50,8 +42,8 @@ type world struct {
 func newWorld(tb testing.TB, edits ...func(*accounts.Options)) *world {
 	tb.Helper()
 	w := &world{tb: tb, clock: &testworld.Clock{}, store: testworld.OpenStore(tb, filepath.Join(tb.TempDir(), "test.db"))}
-	testworld.AddUsers(tb, w.store, start.Add(-time.Hour))
-	w.opts = accounts.Options{Users: w.store.Users, Records: accounts.NewRepository(w.store), Deriver: deriver{}, Now: w.clock.Now}
+	testworld.AddUsers(tb, w.store.Users, start.Add(-time.Hour))
+	w.opts = accounts.Options{Users: w.store.Users, Records: accounts.NewRepository(w.store), Deriver: testworld.Deriver{}, Now: w.clock.Now}
 	w.reopen(edits...)
 	return w
 }

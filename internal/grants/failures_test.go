@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
@@ -99,14 +100,8 @@ func TestSuccessCostsNothing(t *testing.T) {
 func TestSignInsLeaveTokensAlone(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
 	w := newWorld(t, func(o *grants.Options) { o.SignIn.Passwords = passwords })
-	// The only hashing slot is taken until all other requests are done.
-	taken, release := make(chan struct{}), make(chan struct{})
+	giveBack := testworld.TakeHashingSlot(t, passwords) // until all other requests are done
 	var crowd sync.WaitGroup
-	crowd.Go(func() {
-		err := passwords.RejectAttempt(t.Context(), secret.Attempt{Still: func() error { close(taken); <-release; return errDown }})
-		check.ErrorIs(t, err, errDown)
-	})
-	<-taken
 	for i := range 20 {
 		crowd.Go(func() {
 			if err := w.signIn(here, "alice", password); err != nil {
@@ -117,6 +112,6 @@ func TestSignInsLeaveTokensAlone(t *testing.T) {
 	for range 50 {
 		check.OK(t, w.attempt(elsewhere, "shop", secretOf("shop")))
 	}
-	close(release)
+	giveBack()
 	crowd.Wait()
 }

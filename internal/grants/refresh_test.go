@@ -1,8 +1,6 @@
 package grants_test
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -15,14 +13,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 )
-
-// deriver derives without a key, which is enough for tests.
-type deriver struct{}
-
-func (deriver) Derive(purpose, from string) string {
-	sum := sha256.Sum256([]byte(purpose + "\x00" + from))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
 
 const grace = 30 * time.Second
 

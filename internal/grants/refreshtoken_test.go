@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 )
@@ -20,7 +21,7 @@ func withGeneration(tb testing.TB, token string, change func(g uint32) uint32) s
 	body := raw[:32:32]
 	body = binary.BigEndian.AppendUint32(body, change(binary.BigEndian.Uint32(raw[32:])))
 	text := base64.RawURLEncoding.EncodeToString(body)
-	return text + deriver{}.Derive("refresh token", text)[:24]
+	return text + testworld.Deriver{}.Derive("refresh token", text)[:24]
 }
 
 // plus returns a function that adds n generations.
@@ -162,7 +163,7 @@ func FuzzRefreshToken(f *testing.F) {
 		switch len(text) {
 		case 72:
 			raw, err := base64.RawURLEncoding.DecodeString(text[:48])
-			ours := err == nil && len(raw) == 36 && text[48:] == deriver{}.Derive("refresh token", text[:48])[:24]
+			ours := err == nil && len(raw) == 36 && text[48:] == testworld.Deriver{}.Derive("refresh token", text[:48])[:24]
 			check.Equal(t, "looked up", looked, ours)
 		default:
 			check.Equal(t, "looked up", looked, false)

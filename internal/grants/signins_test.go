@@ -1,38 +1,22 @@
 package grants_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
-
-// takeOnlyTurn holds the only hashing slot until giveBack is called.
-func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
-	t.Helper()
-	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		err := passwords.RejectAttempt(t.Context(), secret.Attempt{
-			Name: "the one who has it", Source: "nowhere",
-			Still: func() error { close(taken); <-release; return errDown },
-		})
-		check.ErrorIs(t, err, errDown)
-	}()
-	<-taken
-	return sync.OnceFunc(func() { close(release); <-ended })
-}
 
 // TestBusySaysWhenToComeBack: if the queue is full, the error has the time to wait, for sign-ins
 // and for the password grant, whether or not the user exists.
 func TestBusySaysWhenToComeBack(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, Queue: 1})
 	w, f := failingWorld(t, func(o *grants.Options) { o.SignIn.Passwords = passwords })
-	giveBack := takeOnlyTurn(t, passwords)
+	giveBack := testworld.TakeHashingSlot(t, passwords)
 	looked, bobs := make(chan struct{}), make(chan error, 1)
 	f.Begun = func(string) { f.Begun = nil; close(looked) }
 	go func() { bobs <- w.signIn(elsewhere, "bob", password) }() // takes the only place in the queue

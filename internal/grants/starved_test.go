@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/overload"
@@ -50,7 +51,7 @@ func TestLongLineShedsNobody(t *testing.T) {
 		w, _, shed, _ := starvedWorld(t)
 		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 		w.reopen(func(o *grants.Options) { o.SignIn.Passwords = passwords })
-		defer takeOnlyTurn(t, passwords)()
+		defer testworld.TakeHashingSlot(t, passwords)()
 		busy := check.As[*secret.BusyError](t, w.signIn(here, "alice", password))
 		check.Equal(t, "starved", busy.Starved, false)
 		check.Equal(t, "shed", len(*shed), 0)

@@ -76,11 +76,11 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 		},
 	}
 	w.clients.MustBeValid(tb)
-	testworld.AddUsers(tb, w.store, start.Add(-time.Hour))
+	testworld.AddUsers(tb, w.store.Users, start.Add(-time.Hour))
 	var err error
 	w.ring, err = keys.Open(tb.Context(), w.store, keys.Options{Issuer: issuer, Now: w.clock.Now})
 	check.OK(tb, err)
-	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: grants.NewRepository(w.store), Users: w.store.Users, Stored: w.store, Signer: w.ring, Deriver: deriver{}, Now: w.clock.Now}
+	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: grants.NewRepository(w.store), Users: w.store.Users, Stored: w.store, Signer: w.ring, Deriver: testworld.Deriver{}, Now: w.clock.Now}
 	for _, edit := range edits {
 		edit(&opts)
 	}

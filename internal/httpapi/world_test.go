@@ -49,7 +49,7 @@ func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httpte
 	tb.Helper()
 	ctx := context.Background()
 	store := testworld.OpenStore(tb, filepath.Join(tb.TempDir(), "oauth.db"))
-	testworld.AddUsers(tb, store, time.Now())
+	testworld.AddUsers(tb, store.Users, time.Now())
 	list.MustBeValid(tb)
 
 	srv := httptest.NewUnstartedServer(nil)

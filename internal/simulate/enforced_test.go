@@ -2,8 +2,6 @@ package simulate_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -117,7 +115,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	}
 	clients.MustBeValid(t)
 	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
-	testworld.AddUsers(t, store, time.Now().Add(-time.Hour))
+	testworld.AddUsers(t, store.Users, time.Now().Add(-time.Hour))
 	alice, err := store.User(t.Context(), "alice")
 	check.OK(t, err)
 	for _, name := range shopUsers {
@@ -128,7 +126,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
 	check.OK(t, err)
 	s := &server{t: t, tokens: map[string]string{}, seen: map[string]map[ratelimit.Outcome]int{}, wasted: map[string]uint64{}}
-	opts := grants.Options{Issuer: "https://auth.example.com", Clients: clients, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: deriver{}}
+	opts := grants.Options{Issuer: "https://auth.example.com", Clients: clients, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: testworld.Deriver{}}
 	s.service, err = grants.New(opts)
 	check.OK(t, err)
 	for _, name := range shopUsers {
@@ -144,13 +142,6 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	s.service, err = grants.New(opts)
 	check.OK(t, err)
 	return s
-}
-
-type deriver struct{}
-
-func (deriver) Derive(purpose, from string) string {
-	sum := sha256.Sum256([]byte(purpose + "\x00" + from))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func (s *server) observe(_ context.Context, d limiter.Decided) {

@@ -1,10 +1,13 @@
 // Package testworld holds the fixtures that the tests of several packages share: a settable clock,
-// a store on a fresh file, clients in memory, two users who can sign in and an unused address. Only
-// tests import it.
+// a store on a fresh file, clients in memory, two users who can sign in, a taken hashing slot and an
+// unused address. Only tests import it.
 package testworld
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -133,13 +136,8 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 	return secret.NewPasswords(secret.PasswordOptions{}).Hash(context.Background(), Password)
 })
 
-// UserStore stores users. [accounts.Users] implements it.
-type UserStore interface {
-	CreateUser(ctx context.Context, u accounts.User, e clientcfg.Event) error
-}
-
 // AddUsers adds alice and bob, created at that time. They have stamps and sign in with [Password].
-func AddUsers(tb testing.TB, store UserStore, created time.Time) {
+func AddUsers(tb testing.TB, users *accounts.Users, created time.Time) {
 	tb.Helper()
 	hash, err := passwordHash()
 	if err != nil {
@@ -147,10 +145,40 @@ func AddUsers(tb testing.TB, store UserStore, created time.Time) {
 	}
 	for _, name := range []string{"alice", "bob"} {
 		user := accounts.User{Name: name, PasswordHash: hash, CreatedAt: created, Stamp: secret.NewStamp()}
-		if err := store.CreateUser(tb.Context(), user, clientcfg.Event{}); err != nil {
+		if err := users.CreateUser(tb.Context(), user, clientcfg.Event{}); err != nil {
 			tb.Fatal(err)
 		}
 	}
+}
+
+// TakeHashingSlot holds the only hashing slot of passwords until giveBack is called, which may be
+// called again.
+func TakeHashingSlot(tb testing.TB, passwords *secret.Passwords) (giveBack func()) {
+	tb.Helper()
+	errGivenBack := errors.New("testworld: the slot was given back")
+	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- passwords.RejectAttempt(tb.Context(), secret.Attempt{
+			Name: "the one who has it", Source: "nowhere",
+			Still: func() error { close(taken); <-release; return errGivenBack },
+		})
+	}()
+	<-taken
+	return sync.OnceFunc(func() {
+		close(release)
+		if err := <-ended; !errors.Is(err, errGivenBack) {
+			tb.Errorf("the holder of the slot: %v", err)
+		}
+	})
+}
+
+// Deriver is an [accounts.Deriver] without a key.
+type Deriver struct{}
+
+// Derive implements [accounts.Deriver].
+func (Deriver) Derive(purpose, from string) string {
+	sum := sha256.Sum256([]byte(purpose + "\x00" + from))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // FreeAddress returns an address of this machine with an unused port, for a server that needs to
