@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -24,10 +23,7 @@ var (
 
 // strict allows 5 failures a minute from an address, 3 of them with the same name.
 func strict(o *grants.Options) {
-	l := attempts.Limits{
-		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
-		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
-	}
+	l := attempts.NewLimits(5, 3, time.Minute)
 	o.ClientFailures, o.SignIn.Failures = l, l
 }
 

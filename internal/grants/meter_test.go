@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/oautherr"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -73,12 +72,7 @@ func TestRevokedTwice(t *testing.T) {
 }
 
 // few allows 5 invalid grants a minute from an address, 3 of them from the same client.
-func few(o *grants.Options) {
-	o.InvalidGrants = attempts.Limits{
-		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
-		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
-	}
-}
+func few(o *grants.Options) { o.InvalidGrants = attempts.NewLimits(5, 3, time.Minute) }
 
 // present sends a client's grant from an address.
 func (w *world) present(from netip.Addr, id string, req grants.TokenRequest) error {

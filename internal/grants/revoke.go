@@ -41,10 +41,7 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 // issued under a longer setting than the current one. Other tokens may have longer lifetimes too,
 // but the maximum age bounds them all.
 func (s *Service) revokeFamily(ctx context.Context, auth *Authorization, lifetime time.Duration) error {
-	last := s.opts.Now().Add(max(s.opts.RefreshTokenLifetime, lifetime))
-	if end := auth.AuthTime.Add(s.opts.RefreshMaxAge); end.After(last) {
-		last = end
-	}
+	last := later(s.opts.Now().Add(max(s.opts.RefreshTokenLifetime, lifetime)), auth.AuthTime.Add(s.opts.RefreshMaxAge))
 	return s.revokeOnce(ctx, familyName(auth.Family), last.Add(s.opts.AccessTokenLifetime+skew))
 }
 
