@@ -6,6 +6,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // byPassword is a request of the password grant.
@@ -20,6 +21,28 @@ func (w *world) subject(token string) string {
 	check.OK(w.tb, err)
 	check.Equal(w.tb, "username", answer.Username, answer.Subject)
 	return answer.Subject
+}
+
+// TestWrongPasswordsOfTheGrant: the password grant says why a sign-in failed, and shares the limits of
+// the sign-in page.
+func TestWrongPasswordsOfTheGrant(t *testing.T) {
+	w := newWorld(t, strict)
+	const wrong = "The username or the password is wrong."
+	for name, says := range map[string]string{
+		"nobody":  wrong,
+		"foo bar": wrong + " No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.",
+	} {
+		_, err := w.token("shop", byPassword(name, password))
+		wantCode(t, oautherr.InvalidGrant, err)
+		check.Equal(t, name, check.As[*grants.Error](t, err).Description, says)
+	}
+	for range 3 {
+		_, err := w.token("shop", byPassword("alice", "x"))
+		wantCode(t, oautherr.InvalidGrant, err)
+	}
+	_, err := w.token("shop", byPassword("alice", password))
+	wantTooMany(t, err)
+	wantTooMany(t, w.signIn(here, "alice", password))
 }
 
 // TestOneNameHoweverTyped: case and width do not matter, and every sign-in path finds the same
