@@ -230,6 +230,10 @@ func TestWhole(t *testing.T) {
 		"no mapped time": {
 			mapping: "time=when,client=client", text: "when,client\nnoon,a", lines: "0 read, 1 skipped, 1 unread: -:2: time (field when): is not a time with a date",
 		},
+		"text after a number": {
+			mapping: "time=when,client=client", text: "when,client\n1700000000.1234567891x,a\n-0.5,a\n1700000000.0000000001,c0",
+			want: rows(0), lines: "1 read, 1 skipped, 2 unread: -:2: time (field when): is not a time with a date",
+		},
 		"no time": {mapping: "time=.time,client=.client", text: `{"client":"a"}`, lines: "0 read, 0 skipped, 1 unread: -:1: .time: is missing"},
 	})
 }

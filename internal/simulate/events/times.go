@@ -69,10 +69,13 @@ func parseEpoch(text string) (at time.Time, ok bool) {
 		text = strconv.FormatFloat(f, 'f', -1, 64)
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
+	if strings.Trim(whole+fraction, "0123456789") != "" {
+		return at, false
+	}
 	n, err := strconv.ParseInt(whole, 10, 64)
-	nanos, bad := strconv.ParseUint((fraction + "000000000")[:9], 10, 32)
-	if err != nil || bad != nil || n < 1e11 {
-		return time.Unix(n, int64(nanos)), err == nil && bad == nil && n >= 0
+	if err != nil || n < 1e11 {
+		nanos, ok := digits([]byte((fraction + "000000000")[:9]))
+		return time.Unix(n, int64(nanos)), ok && err == nil
 	}
 	unit := time.Second
 	for most := int64(1e11); n >= most && unit > 1; most *= 1e3 {
