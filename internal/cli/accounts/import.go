@@ -192,7 +192,7 @@ func (i *importing) finish(store func() []importProblem) error {
 	return nil
 }
 
-// store stores the lines, up to [ImportAtOnce] at a time, and returns the failures in line order.
+// store stores the lines, up to [command.ImportAtOnce] at a time, and returns the failures in line order.
 func (i *importing) store(ctx context.Context, r *adminclient.Accounts) (failed []importProblem) {
 	lines := i.lines
 	errs := make([]error, len(lines))
