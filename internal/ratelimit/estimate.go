@@ -27,21 +27,18 @@ type Frames struct {
 	free, target int64 // the estimate falls below target at free; 0: not computed
 }
 
-// Sum sets Whole and oldest from the slots.
-func (f *Frames) Sum() {
+// Sum sets Whole and oldest from the slots. Under a strict limit a frame counts in full while any
+// part of it is inside the window.
+func (f *Frames) Sum(r *Rule) {
 	last := len(f.Slots) - 1
-	f.Whole, f.oldest = totalOf(f.Slots[:last], f.Instances), f.Slots[last].Total(f.Instances)
-}
-
-// SumStrict is Sum for a strict limit: a frame counts in full while any part of it is inside the
-// window.
-func (f *Frames) SumStrict() { f.Whole, f.oldest = totalOf(f.Slots, f.Instances), 0 }
-
-func totalOf(slots []Slot, instances int64) (n int64) {
-	for i := range slots {
-		n += slots[i].Total(instances)
+	whole, oldest := int64(0), f.Slots[last].Total(f.Instances)
+	for i := range f.Slots[:last] {
+		whole += f.Slots[i].Total(f.Instances)
 	}
-	return n
+	if r.Strict {
+		whole, oldest = whole+oldest, 0
+	}
+	f.Whole, f.oldest = whole, oldest
 }
 
 // count adds n requests to the newest frame.
@@ -222,11 +219,7 @@ func (f *Frames) AdmitAt(ms int64) {
 		copy(f.Slots[n:], f.Slots)
 		clear(f.Slots[:n])
 		f.Start = start
-		if r.Strict {
-			f.SumStrict()
-		} else {
-			f.Sum()
-		}
+		f.Sum(r)
 	}
 	f.countAdmitted(r, 1)
 }

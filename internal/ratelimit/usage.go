@@ -58,11 +58,7 @@ func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, b
 		for j := range f.Slots {
 			f.Slots[j].Known = Clamp(m.Counts[j])
 		}
-		if r.Strict {
-			f.SumStrict()
-		} else {
-			f.Sum()
-		}
+		f.Sum(r)
 		u := f.Usage(r, ms)
 		u.Key = Key{ClientID: id.ClientID, Username: id.Username}
 		return u, u.Known > 0

@@ -189,11 +189,7 @@ func (s *shard) shift(num uint32, r *ratelimit.Rule, start int64) {
 func (s *shard) frames(num uint32, r *ratelimit.Rule) (f ratelimit.Frames) {
 	h := s.HotOf(num)
 	f.Slots, f.Start, f.Instances = s.Slots(h, r), h.Start, 1
-	if r.Strict {
-		f.SumStrict()
-	} else {
-		f.Sum()
-	}
+	f.Sum(r)
 	return f
 }
 

@@ -226,11 +226,9 @@ func (s *shard) view(f *ratelimit.Frames, num uint32, r *ratelimit.Rule, ms int6
 		s.shift(num, r, r.Newest(ms))
 	}
 	f.Rule, f.Slots, f.Start, f.Instances = r, s.Slots(h, r), h.Start, 1
+	f.Sum(r)
 	if r.Strict {
-		f.SumStrict()
 		s.viewStrict(f, num, r, ms, d)
-	} else {
-		f.Sum()
 	}
 	if !r.Leases && (s.all.outage.mode.Load() != sharing || h.Flags.Has(slab.Failing)) {
 		s.applyOutage(num, r, ms, f, d)
@@ -250,7 +248,7 @@ func (s *shard) applyOutage(num uint32, r *ratelimit.Rule, ms int64, f *ratelimi
 		return
 	}
 	f.Instances = int64(s.all.outage.instances.Load())
-	f.Sum()
+	f.Sum(r)
 }
 
 // takePlain completes the decision of decidePlain on the own key. This is a fast path of take for one
