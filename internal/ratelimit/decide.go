@@ -86,7 +86,7 @@ func (f *Frames) record(ms, n int64, i int, d *Decision) {
 	if f.Used > 0 {
 		free, target := f.free, min(f.Used, r.Requests)
 		if free == 0 || target != f.target {
-			free = f.firstBelow(r, ms, target)
+			free = f.FirstBelow(r, ms, target)
 		}
 		st.Reset = Clamp(CeilSeconds(free - ms))
 	}
@@ -124,7 +124,7 @@ func RetryAfter(all []Frames, ms, n int64) (wait time.Duration, binding int) {
 			if target < 1 { // more than the share of this instance
 				return OutageRetry, i
 			}
-			t := f.firstBelow(r, free, target)
+			t := f.FirstBelow(r, free, target)
 			if free == ms {
 				f.free, f.target = t, target
 			}

@@ -139,12 +139,3 @@ func AddFrame(list []FrameCount, f FrameCount) []FrameCount {
 	}
 	return append(list, f)
 }
-
-// Without returns the elements of list that are not in other, or nil if nothing is left.
-func Without[T comparable](list, other []T) []T {
-	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(other, x) })
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}

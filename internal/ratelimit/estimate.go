@@ -76,9 +76,9 @@ func (f *Frames) Estimate(r *Rule, ms int64) float64 {
 	return float64(whole) + float64(rest)/float64(r.FrameMS)
 }
 
-// firstBelow returns the earliest time at or after ms, in milliseconds, at which the estimate is
+// FirstBelow returns the earliest time at or after ms, in milliseconds, at which the estimate is
 // below target if nothing more is counted. The target must be at least 1.
-func (f *Frames) firstBelow(r *Rule, ms, target int64) int64 {
+func (f *Frames) FirstBelow(r *Rule, ms, target int64) int64 {
 	if f.Whole+f.oldest < target {
 		return ms
 	}
@@ -112,7 +112,7 @@ func (f *Frames) firstBelow(r *Rule, ms, target int64) int64 {
 	}
 }
 
-// firstBelowStrict is firstBelow for a strict limit: each frame leaves the window as a whole.
+// firstBelowStrict is FirstBelow for a strict limit: each frame leaves the window as a whole.
 func (f *Frames) firstBelowStrict(r *Rule, ms, target int64) int64 {
 	whole := f.Whole
 	for j := len(f.Slots) - 1; j >= 0 && whole >= target; j-- {
@@ -134,7 +134,7 @@ func ShrunkBelow(count, room, frame, from int64) int64 {
 	return frame - (need+count-1)/count + 1
 }
 
-// firstBelowWeighted is firstBelow for [Weighted]. Within a frame the estimate moves from the
+// firstBelowWeighted is FirstBelow for [Weighted]. Within a frame the estimate moves from the
 // previous count to the current one. In the next frame it moves from the current count to zero.
 func (f *Frames) firstBelowWeighted(r *Rule, ms, target int64) int64 {
 	cur, prev := f.Whole, f.oldest

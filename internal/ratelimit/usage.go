@@ -34,7 +34,7 @@ func (f *Frames) Usage(r *Rule, ms int64) Usage {
 		Estimate: f.Estimate(r, ms), Remaining: max(r.Requests-f.Floor(r, ms), 0),
 	}
 	if u.Remaining == 0 {
-		u.FreeIn = time.Duration(f.firstBelow(r, ms, r.Requests)-ms) * time.Millisecond
+		u.FreeIn = time.Duration(f.FirstBelow(r, ms, r.Requests)-ms) * time.Millisecond
 	}
 	return u
 }

@@ -58,7 +58,7 @@ const unknownTime = int64(ratelimit.MaxWindow / time.Millisecond)
 // until it is first set.
 func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
 	off := (min(max(u, 0), ratelimit.MaxWindow) + time.Millisecond - 1).Milliseconds()
-	y.c.all.leasing.unsure.Store(uint64(ratelimit.Tick(ratelimit.Millis(now)))<<32 | uint64(off+1)) //nolint:gosec // not negative
+	y.c.all.leasing.unsure.Store(uint64(slab.Tick(ratelimit.Millis(now)))<<32 | uint64(off+1)) //nolint:gosec // not negative
 }
 
 // SetLost sets whether the store has stopped responding. If it has, requests under strict limits
@@ -71,7 +71,7 @@ func (g *leasing) uncertainty(ms int64) int64 {
 	if u == 0 {
 		return unknownTime
 	}
-	return int64(u&(1<<32-1)) + ratelimit.TicksAgo(ms, uint32(u>>32))/clockDrift
+	return int64(u&(1<<32-1)) + slab.TicksAgo(ms, uint32(u>>32))/clockDrift
 }
 
 // shut reports whether permits can be neither requested nor used.
@@ -142,7 +142,7 @@ func (s *shard) viewStrict(f *ratelimit.Frames, num uint32, r *ratelimit.Rule, m
 
 // aged reports whether the known counts are too old to deny a request.
 func (s *shard) aged(num uint32, r *ratelimit.Rule, ms int64) bool {
-	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || ratelimit.TicksAgo(ms, s.ColdOf(num).Synced) > ratelimit.FreshFor(r)
+	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || slab.TicksAgo(ms, s.ColdOf(num).Synced) > freshFor(r)
 }
 
 // lacking returns how long n requests may wait if they lack only permits that an exchange can
@@ -322,9 +322,9 @@ func (s *shard) needs(num uint32, r *ratelimit.Rule, ms int64, q *queue) need {
 			l.owed = ms
 		}
 		_, n := ratelimit.SumUnflushed(slots)
-		wait := l.owed + ratelimit.LazyWait(r, max(headroom, 0), q.options.Interval.Milliseconds()) - ms
+		wait := l.owed + lazyWait(r, max(headroom, 0), q.options.Interval.Milliseconds()) - ms
 		if s.matters(h, n, headroom) {
-			wait = min(wait, l.owed+ratelimit.MinSpacing-ms)
+			wait = min(wait, l.owed+minSpacing-ms)
 		}
 		return need{act: wait <= 0, state: slab.Lazy, wait: wait}
 	}

@@ -16,7 +16,7 @@ const burst = 16
 // recentAt returns the number of recent exchanges of a counter at ms. It falls by one in a 300th of
 // the window, but not faster than every 10 ms.
 func recentAt(c *slab.Cold, r *ratelimit.Rule, ms int64) int64 {
-	forgotten := ratelimit.TicksAgo(ms, c.Began) / max(r.WindowMS/300, ratelimit.MinSpacing)
+	forgotten := slab.TicksAgo(ms, c.Began) / max(r.WindowMS/300, minSpacing)
 	return max(int64(c.Recent)-forgotten, 0)
 }
 
@@ -25,13 +25,13 @@ func spacingLeft(c *slab.Cold, r *ratelimit.Rule, ms int64) int64 {
 	if recentAt(c, r, ms) < burst {
 		return 0
 	}
-	return max(ratelimit.Spacing(r)-ratelimit.TicksAgo(ms, c.Synced), 0)
+	return max(spacing(r)-slab.TicksAgo(ms, c.Synced), 0)
 }
 
 // matters reports whether n unclaimed requests are due. They are if they could matter to the other
 // processes, assuming that each of them holds back as many.
 func (s *shard) matters(h *slab.Hot, n, headroom int64) bool {
-	return max(n, -n)*ratelimit.DueDivisor*s.holders(h) >= headroom
+	return max(n, -n)*dueDivisor*s.holders(h) >= headroom
 }
 
 // holders returns how many processes may hold back counts of a counter.
@@ -87,21 +87,21 @@ func (s *shard) nextState(num uint32, r *ratelimit.Rule, ms int64, q *queue) (sl
 	case slab.Urgent:
 		switch {
 		case h.Flags.Has(slab.Unsynced):
-			return slab.Urgent, ratelimit.GatherReads
+			return slab.Urgent, gatherReads
 		case h.Flags.Has(slab.Stale):
 			return slab.Urgent, 0
 		default:
 			return slab.Urgent, spacingLeft(c, r, ms)
 		}
 	case slab.Lazy:
-		return slab.Lazy, ratelimit.LazyWait(r, headroom, q.options.Interval.Milliseconds())
+		return slab.Lazy, lazyWait(r, headroom, q.options.Interval.Milliseconds())
 	case slab.Quiet:
-		if !ratelimit.Watched(r, headroom, idle) {
+		if !watched(r, headroom, idle) {
 			return slab.Quiet, 0
 		}
 	default: // watching
 	}
-	return slab.Watching, f.Watch(r, headroom, idle, ratelimit.TicksAgo(ms, c.Synced), ms)
+	return slab.Watching, watch(&f, r, headroom, idle, slab.TicksAgo(ms, c.Synced), ms)
 }
 
 // firstRetry is the back-off, in milliseconds, after the first exchange that left the outcome of a

@@ -123,8 +123,8 @@ func (s *shard) repairsDone(num uint32, w *Write, read bool) {
 		return
 	}
 	t.frame = false
-	t.remove.Frames = ratelimit.Without(t.remove.Frames, w.Remove.Frames)
-	t.remove.Writers = ratelimit.Without(t.remove.Writers, w.Remove.Writers)
+	t.remove.Frames = without(t.remove.Frames, w.Remove.Frames)
+	t.remove.Writers = without(t.remove.Writers, w.Remove.Writers)
 	if t.pruned <= w.Pruned {
 		t.pruned = 0
 	}
@@ -137,4 +137,13 @@ func (s *shard) repairsDone(num uint32, w *Write, read bool) {
 		}
 	}
 	s.keepRepairs(num, t)
+}
+
+// without returns the elements of list that are not in other, or nil if nothing is left.
+func without[T comparable](list, other []T) []T {
+	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(other, x) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }

@@ -225,7 +225,7 @@ func (q *request) room(i int, ms int64) int64 {
 
 // RefreshTime returns how long a [Counters.Refresh] usually takes.
 func (c *Counters) RefreshTime() time.Duration {
-	return time.Duration(c.all.leasing.trip.Load()+ratelimit.GatherReads) * time.Millisecond
+	return time.Duration(c.all.leasing.trip.Load()+gatherReads) * time.Millisecond
 }
 
 // Refresh requests the counts of other processes for a key. It returns false if counts are not

@@ -17,7 +17,7 @@ type Sync struct {
 
 // SyncOptions configures how often counters are exchanged.
 type SyncOptions struct {
-	Interval   time.Duration // flush interval: how long counts that are not due wait, see [ratelimit.LazyWait]
+	Interval   time.Duration // flush interval: how long counts that are not due wait, see lazyWait
 	MaxBackoff time.Duration // longest wait of a counter with a failing write
 	// Clock is read again under the lock of a key with a strict limit, because the frame of the
 	// time passed in may be over. Nil: the time passed in is used.
@@ -47,7 +47,7 @@ func (y *Sync) Stalled() { y.c.all.outage.mode.Store(stalled) }
 // [Sync.Recovered], the OnOutage of its limit still decides.
 func (y *Sync) Recovering(now time.Time) {
 	if y.c.all.outage.mode.Load() == stalled {
-		y.c.all.outage.ended.Store(ratelimit.Tick(ratelimit.Millis(now)))
+		y.c.all.outage.ended.Store(slab.Tick(ratelimit.Millis(now)))
 		y.c.all.outage.mode.Store(recovering)
 	}
 }
@@ -222,7 +222,7 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	k := s.Key(t.num)
 	task = Task{Ticket: t, ID: ratelimit.CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.Doc}, Limit: r.Limit, Read: true, Lease: s.leased(t.num, r) && !y.c.queue.final.Load()}
 	if !h.Flags.Has(slab.Unsynced) {
-		task.Age = time.Duration(ratelimit.TicksAgo(ms, c.Synced)) * time.Millisecond
+		task.Age = time.Duration(slab.TicksAgo(ms, c.Synced)) * time.Millisecond
 	}
 	if write {
 		s.write(t.num, r, ms, y.c.queue.final.Load(), &task)
@@ -230,7 +230,7 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	}
 	task.Pending = s.PendingSeq(t.num)
 	c.Recent = uint8(min(recentAt(c, r, ms)+1, 255)) //nolint:gosec // a count of 255 at most
-	h.State, c.Began = slab.Busy, ratelimit.Tick(ms)
+	h.State, c.Began = slab.Busy, slab.Tick(ms)
 	return task, true
 }
 
@@ -318,7 +318,7 @@ func (s *shard) write(num uint32, r *ratelimit.Rule, ms int64, final bool, task 
 		w.Versioned, w.Version, w.Etag = true, version, c.EtagValue()
 		// After a versioned write the document is known without a read. It is still read once per
 		// window, to find parts that can be removed.
-		task.Read = todo.versioned() || !final && ratelimit.TicksAgo(ms, c.Began) > ms%r.WindowMS
+		task.Read = todo.versioned() || !final && slab.TicksAgo(ms, c.Began) > ms%r.WindowMS
 	}
 	todo.join(w, r, h.Start)
 }
@@ -428,8 +428,8 @@ func (s *shard) cutOff(num uint32, r *ratelimit.Rule, ms int64) bool {
 	case h.Flags.Has(slab.Unsynced | slab.Pooled):
 		return mode == stalled
 	case mode == recovering:
-		return ratelimit.TicksAgo(ms, s.ColdOf(num).Synced) > ratelimit.TicksAgo(ms, o.ended.Load())
+		return slab.TicksAgo(ms, s.ColdOf(num).Synced) > slab.TicksAgo(ms, o.ended.Load())
 	default:
-		return ratelimit.TicksAgo(ms, s.ColdOf(num).Synced) > r.Grace()
+		return slab.TicksAgo(ms, s.ColdOf(num).Synced) > grace(r)
 	}
 }

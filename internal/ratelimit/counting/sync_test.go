@@ -114,7 +114,7 @@ func TestFirstContact(t *testing.T) {
 				t.Fatal("the syncer is not woken")
 			}
 			plans := p.y.Due(p.now, nil)
-			if len(plans) != 1 || plans[0].In != ratelimit.GatherReads*time.Millisecond || plans[0].Lazy {
+			if len(plans) != 1 || plans[0].In != gatherReads*time.Millisecond || plans[0].Lazy {
 				t.Fatalf("plans %+v", plans)
 			}
 			task, ok := p.y.Begin(p.now, plans[0].Ticket, 1)

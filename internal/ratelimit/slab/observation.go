@@ -29,10 +29,10 @@ func (w *Observation) Unchanged(print uint64, count int, ms, span int64) bool {
 		return false
 	}
 	if w.Print != print {
-		w.Print, w.since = print, ratelimit.Tick(ms)
+		w.Print, w.since = print, Tick(ms)
 		return false
 	}
-	return ratelimit.TicksAgo(ms, w.since) >= span
+	return TicksAgo(ms, w.since) >= span
 }
 
 // Observe returns the frames of a list, ordered by name, that were seen unchanged for at least span

@@ -1,50 +1,54 @@
-package ratelimit
+package counting
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
 
 // Bounds of the time between two exchanges of one counter, in milliseconds.
 const (
-	MinSpacing = 10
+	minSpacing = 10
 	maxSpacing = 100
 	// maxWatch is the longest time between two reads of a counter near its limit, while a request
 	// could pass.
 	maxWatch = 2000
-	// GatherReads is how long the first read of a new key waits, to be sent together with others.
-	GatherReads = 3
+	// gatherReads is how long the first read of a new key waits, to be sent together with others.
+	gatherReads = 3
 )
 
-// Spacing returns the minimum time between two exchanges of a counter, in milliseconds. It is the
+// spacing returns the minimum time between two exchanges of a counter, in milliseconds. It is the
 // time in which the limit admits three requests, but at least a 900th and at most a 300th of the
 // window. That is 10 ms for 1000 requests a second, 67 ms for 3000 a minute, and 100 ms for
 // anything slower. In that time each process may admit one request too many.
-func Spacing(r *Rule) int64 {
+func spacing(r *ratelimit.Rule) int64 {
 	three := 3 * r.WindowMS / r.Requests
-	return min(max(r.WindowMS/900, min(three, r.WindowMS/300), MinSpacing), maxSpacing)
+	return min(max(r.WindowMS/900, min(three, r.WindowMS/300), minSpacing), maxSpacing)
 }
 
-// DueDivisor is the divisor of the due rule: counts are written when they reach a fourth of the
+// dueDivisor is the divisor of the due rule: counts are written when they reach a fourth of the
 // headroom, divided by the number of processes that may hold back as much. Half the headroom would
 // be enough if each process had the counts of the others when it writes, but the processes that
 // write first do not have them. In the first window of a busy key 9 % too many requests passed with
 // a half and 3 % with a fourth, for the same number of writes.
-const DueDivisor = 4
+const dueDivisor = 4
 
-// Watched reports whether a counter must be read although it has nothing to write. This is the case
+// watched reports whether a counter must be read although it has nothing to write. This is the case
 // if it had a request within the last window and at most half of its limit is left. Otherwise the
 // next request would be decided without the recent counts of other processes.
-func Watched(r *Rule, headroom, idle int64) bool {
+func watched(r *ratelimit.Rule, headroom, idle int64) bool {
 	return headroom <= r.Requests/2 && idle < min(max(r.WindowMS, maxWatch), time.Minute.Milliseconds())
 }
 
-// Watch returns in how many milliseconds to read a counter with nothing to write. If no request is
+// watch returns in how many milliseconds to read a counter with nothing to write. If no request is
 // possible, other processes can only prolong that, so the document is read when the wait is about
 // to end. (Resets by operators arrive with the policies.) Otherwise the time is an eighth of the
 // time in which the limit admits one request, or a fourth of the time since the last request here,
 // within bounds.
-func (f *Frames) Watch(r *Rule, headroom, idle, age, ms int64) int64 {
-	least := Spacing(r)
+func watch(f *ratelimit.Frames, r *ratelimit.Rule, headroom, idle, age, ms int64) int64 {
+	least := spacing(r)
 	if headroom == 0 {
-		return max(f.firstBelow(r, ms, r.Requests)-ms-least, least-age, 0)
+		return max(f.FirstBelow(r, ms, r.Requests)-ms-least, least-age, 0)
 	}
 	every := min(max(r.WindowMS/r.Requests/8, idle/4), maxWatch)
 	return max(every-age, least-age, 0)
@@ -53,34 +57,21 @@ func (f *Frames) Watch(r *Rule, headroom, idle, age, ms int64) int64 {
 // maxLazyFactor is how many flush intervals the counts of a key far below its limit may wait.
 const maxLazyFactor = 10
 
-// LazyWait returns how many milliseconds counts that are not due may wait. That is the flush
+// lazyWait returns how many milliseconds counts that are not due may wait. That is the flush
 // interval for a key that has used half of its limit, and ten times as long for a key that has used
 // less than a quarter. It is never longer than a sixth of the window. Counts that become due wait
 // no longer.
-func LazyWait(r *Rule, headroom, interval int64) int64 {
+func lazyWait(r *ratelimit.Rule, headroom, interval int64) int64 {
 	free := float64(headroom) / float64(r.Requests)
 	factor := 1 + (maxLazyFactor-1)*min(max(4*free-2, 0), 1)
-	longest := max(r.WindowMS/6, Spacing(r))
+	longest := max(r.WindowMS/6, spacing(r))
 	return min(int64(factor*float64(interval)), longest)
 }
 
-// Grace returns the age of known counts, in milliseconds, from which a limit is decided by its
+// grace returns the age of known counts, in milliseconds, from which a limit is decided by its
 // OnOutage. It is the time of a few exchanges of a busy counter.
-func (r *Rule) Grace() int64 { return 4 * Spacing(r) }
+func grace(r *ratelimit.Rule) int64 { return 4 * spacing(r) }
 
-// FreshFor returns the maximum age, in milliseconds, of known counts that may deny a request under
+// freshFor returns the maximum age, in milliseconds, of known counts that may deny a request under
 // a strict limit. Older counts may miss permits that other processes have given back.
-func FreshFor(r *Rule) int64 { return min(max(r.FrameMS/2, maxSpacing), maxWatch) }
-
-// Tick converts a time in milliseconds to a count of two-millisecond ticks, modulo 99 days.
-func Tick(ms int64) uint32 { return uint32(ms / 2) } //nolint:gosec // modulo is meant
-
-// TicksAgo returns how many milliseconds ago a tick was. It returns 0 for a tick slightly in the
-// future, which happens when two goroutines read the clock at about the same time.
-func TicksAgo(ms int64, t uint32) int64 {
-	const ahead = 1 << 16
-	if ago := Tick(ms) - t; ago < 1<<32-ahead {
-		return int64(ago) * 2
-	}
-	return 0
-}
+func freshFor(r *ratelimit.Rule) int64 { return min(max(r.FrameMS/2, maxSpacing), maxWatch) }
