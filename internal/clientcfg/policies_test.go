@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/clientcfg/lockout"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict/fielderr"
 )

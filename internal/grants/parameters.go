@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/oautherr"
 )
 

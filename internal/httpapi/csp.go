@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/grants"
 )
 

@@ -14,9 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"oauth-server/internal/clientcfg/redirecturi"
-
 	"oauth-server/internal/accounts"
+	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/observe/accesslog"

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
 )
 
 func perMinute(requests int64) Limit { return NewLimit("per-minute", requests, time.Minute) }

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/clientcfg/redirecturi"
-
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/clientcfg/redirecturi"
 )
 
 // Bounds on the answers of a server.

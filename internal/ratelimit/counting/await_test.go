@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // awaiting is a request that waits in a goroutine.

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
-
-	"oauth-server/internal/check"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )

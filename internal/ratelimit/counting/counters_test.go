@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/slab"
-
-	"pgregory.net/rapid"
 )
 
 // TestExactUnderConcurrency: with a limit of L, any number of goroutines get exactly L, with one

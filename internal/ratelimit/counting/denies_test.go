@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestDeniesIsTakeWithoutCounting calls Denies before every Take, through three windows.

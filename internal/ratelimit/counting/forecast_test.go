@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // TestForecast: each request passes at the predicted millisecond, and not one millisecond earlier.

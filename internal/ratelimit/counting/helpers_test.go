@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 func perMinute(requests int64) ratelimit.Limit {

@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // tenant is a process that leases permits for one key, and the document of its counter.

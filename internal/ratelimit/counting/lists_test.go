@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestListsOfCounters: counters keep the lists that they are under, and no other, however their keys

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // TestOnOutage: what each OnOutage admits while counts cannot be shared, in one of ten instances,

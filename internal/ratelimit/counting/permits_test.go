@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestGiveBackToAnotherDocument: permits are not given back to a document that does not count them,

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // event is one admitted request in the brute-force log.

@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestRefresh requests the document of a key that has nothing to write, but not of a key that is

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestGrants: a limit for refreshes neither counts nor denies other grants, and is not shown to

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // addressed returns a policy with a limit for the client itself and one for each address.

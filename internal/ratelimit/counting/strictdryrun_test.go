@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // dryRun returns the limits of a process for dry-run.

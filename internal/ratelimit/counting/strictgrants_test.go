@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestStrictGrants: other grants do not wait for the permits of a strict limit for refreshes. A

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // usersTotal returns limits of n requests for each user of a client, and of total requests for all

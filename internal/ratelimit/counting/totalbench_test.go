@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // withTotal returns limits with one limit for each user and a total.

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestPublishedExamples checks examples published by others, from testdata/sliding.json.

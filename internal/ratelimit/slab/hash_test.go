@@ -4,9 +4,9 @@ import (
 	"math/big"
 	"testing"
 
-	"oauth-server/internal/ratelimit"
-
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // TestHash computes the hash of UMAC by its definition: the sum of the products of neighbouring
