@@ -193,29 +193,6 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// TestAttacksNameTests: every test that docs/attacks.md names exists, in the package that it names.
-func TestAttacksNameTests(t *testing.T) {
-	exists := map[string]bool{}
-	for dir := range packages(t) {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-		check.OK(t, err)
-		for _, file := range files {
-			for name := range declared(t, file, strings.TrimPrefix(filepath.ToSlash(file), root+"/")) {
-				exists[filepath.Base(dir)+"."+name] = true
-			}
-		}
-	}
-	named := regexp.MustCompile(`[a-z0-9]*\.?\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(read(t, "docs/attacks.md"), -1)
-	if len(named) < 100 {
-		t.Errorf("docs/attacks.md names %d tests, want one for each defence", len(named))
-	}
-	for _, name := range named {
-		if !exists[name] {
-			t.Errorf("docs/attacks.md names %s, which does not exist", name)
-		}
-	}
-}
-
 // declared returns the functions of a file, and its methods as Type.Method.
 func declared(t *testing.T, page, path string) map[string]bool {
 	t.Helper()

@@ -60,6 +60,9 @@ const (
 
 // TestGuessesOfADay: an address has a number of guesses a day for a username, whether or not the
 // user exists, and however slowly it guesses. Other addresses and usernames have their own.
+//
+// Attack (guessing): Slow guessing. Wrong passwords for one username from one address have a
+// daily limit, whether or not the user exists.
 func TestGuessesOfADay(t *testing.T) {
 	w := newWorld(t, daily(5, 1000))
 	for _, name := range []string{"alice", "nobody", "no name\x00"} {
@@ -86,6 +89,10 @@ func TestGuessesOfADay(t *testing.T) {
 
 // TestRowSlowsDown: after many wrong passwords from many addresses, all new addresses together have
 // one attempt every 30 seconds. The same holds for a username without a user.
+//
+// Attack (guessing): Guessing from many addresses. After many wrong passwords in a row, all new
+// addresses together get one attempt every 30 seconds, on all instances. Also
+// accounts.TestSlowDownOfAllInstances, accounts.TestRightPasswordEndsTheRow.
 func TestRowSlowsDown(t *testing.T) {
 	for _, name := range []string{"alice", "nobody"} {
 		w := newWorld(t, daily(1000, 10))
@@ -120,6 +127,9 @@ func TestRightPasswordEndsTheRow(t *testing.T) {
 
 // TestKnownAddressesAreNotSlowedDown: an address is known if a correct password came from it in the
 // last 90 days. The store keeps the last 20 addresses.
+//
+// Attack (guessing): Locking out a user. Addresses with a correct password in the last 90 days
+// are not slowed down. Also accounts.TestKnownAddressesEndWithTheStamp.
 func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	attacked := func() {
@@ -220,6 +230,9 @@ func TestSuccessWritesOnce(t *testing.T) {
 
 // TestGuessesAreShared: two instances with one store count together over a day, including counts
 // from before a restart. The store does not contain the username or the address.
+//
+// Attack (guessing): Guessing at every instance. Instances share the counts, and read them again
+// after a restart. The store contains neither username nor address.
 func TestGuessesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &memstore.Store{}

@@ -67,6 +67,10 @@ func TestOneAccountDelaysNoOther(t *testing.T) {
 // TestFloodsOfManySourcesKeepNoOneOut: a flood fills the whole queue. A user can still sign in
 // after few attempts of the flood: from an address with an earlier correct password, whatever the
 // flood is, and from a new address unless the flood has more networks than the queue has places.
+//
+// Attack (sign-ins): A flood from many networks. Addresses are grouped by network. Addresses
+// where the user has signed in before have priority. Also
+// secret.TestNewcomersDuringALastingFlood.
 func TestFloodsOfManySourcesKeepNoOneOut(t *testing.T) {
 	const room = 60
 	for name, tc := range map[string]struct {

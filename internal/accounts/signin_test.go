@@ -63,6 +63,9 @@ func TestSignInRefuses(t *testing.T) {
 }
 
 // TestOldestSessionEnds: a user has at most the configured number of sessions.
+//
+// Attack (sign-ins): Unlimited sessions. The number of sessions per user is bounded. A new one
+// ends the oldest.
 func TestOldestSessionEnds(t *testing.T) {
 	w := newWorld(t, func(o *accounts.Options) { o.SessionsPerUser = 2 })
 	var cookies []string
@@ -183,6 +186,9 @@ func TestWrongPasswordsOfOneNameShareALimit(t *testing.T) {
 
 // TestRefusedNames: a name that no user can have counts as a failure, gets its own error, and waits
 // for a hash like an unknown user. It does not reach the store.
+//
+// Attack (usernames): Invalid names. They never reach the store, but wait and count like unknown
+// ones.
 func TestRefusedNames(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 	w, f := failingWorld(t, strict, func(o *accounts.Options) { o.Passwords = passwords })

@@ -28,6 +28,9 @@ func TestNothingIsOpenWithoutAToken(t *testing.T) {
 	}
 }
 
+// Attack (operators): A user without rights at the admin API. Every request needs an admin
+// token, its scope and, for users, the current operator right. Also admin.TestOperatorNow,
+// e2e.TestOnlyOperatorsUseTheAdminAPI.
 func TestWhoMay(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/settings").header.Get("ETag")
@@ -87,6 +90,8 @@ func TestOperatorNow(t *testing.T) {
 }
 
 // TestAuditNamesTheUser: the entry names the signed-in user and the client.
+//
+// Attack (operators): Changes without a trace. The audit trail names client and user.
 func TestAuditNamesTheUser(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/settings").header.Get("ETag")
@@ -99,6 +104,8 @@ func TestAuditNamesTheUser(t *testing.T) {
 	equal(t, "user of the entry", a.at("entries", 0, "actor", "username"), any("ada"))
 }
 
+// Attack (rfc9700): 4.3.2 token in the history. Tokens and secrets in a URL are refused. Also
+// httpapi.TestBadForm.
 func TestTokensStandInTheHeaderOnly(t *testing.T) {
 	w := newWorld(t)
 	w.send(request{method: "GET", path: "/settings?access_token=" + writer}).is(http.StatusUnauthorized)

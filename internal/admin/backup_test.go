@@ -60,6 +60,9 @@ func (w *instance) localAs(operator string, rec http.ResponseWriter, method, pat
 }
 
 // TestBackupNeedsTheLocalKey: no scope and no operator is enough to read or replace the data file.
+//
+// Attack (operators): Copying the data file over the API. Backup and restore need the local key.
+// No scope is enough. Also admin.TestLocalKey.
 func TestBackupNeedsTheLocalKey(t *testing.T) {
 	d := &dataFile{copying: whole}
 	w := backupWorld(t, d)

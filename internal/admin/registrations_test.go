@@ -78,6 +78,9 @@ func TestLifeOfAClient(t *testing.T) {
 
 // TestSecrets: a secret is only in the response that creates it. The previous one is valid for a
 // while.
+//
+// Attack (operators): Reading client secrets. A secret appears only in the response that creates
+// it.
 func TestSecrets(t *testing.T) {
 	w := newWorld(t)
 	added := w.post("/clients/shop/secrets", `{"overlap": "24h"}`).is(http.StatusCreated)
@@ -185,6 +188,9 @@ func TestConditionsAndScopes(t *testing.T) {
 }
 
 // TestNoLockOut: changing the caller's own client, and the last client that can change clients,
+// needs confirmation.
+//
+// Attack (operators): Operators lock themselves out. Removing one's own or the last admin client
 // needs confirmation.
 func TestNoLockOut(t *testing.T) {
 	w := newWorld(t)
@@ -296,6 +302,9 @@ func TestRegistrationUnderLimitsThatLockOut(t *testing.T) {
 }
 
 // TestNamesThatAreTaken: the response says whether a user or a client has the name.
+//
+// Attack (rfc9700): 4.15 client as resource owner. A client and a user cannot have the same
+// name.
 func TestNamesThatAreTaken(t *testing.T) {
 	w := newWorld(t)
 	const password = `"password": "correct horse battery staple"`

@@ -59,6 +59,10 @@ func answered(c net.Conn) bool {
 
 // TestOneSourceTakesNoRoomOfOthers checks that others are served whatever an address does with its
 // connections, and that the address itself is served too.
+//
+// Attack (connections): One address holds all connections. Connections are bounded in total and
+// per source. A new one replaces the longest silent one. The admin listener has its own bound.
+// Also connbound.TestBound.
 func TestOneSourceTakesNoRoomOfOthers(t *testing.T) {
 	const get = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, tc := range map[string]struct{ first string }{
@@ -94,6 +98,9 @@ func TestOneSourceTakesNoRoomOfOthers(t *testing.T) {
 
 // TestStreamsAreBounded checks that HTTP/2 requests without their bodies make room for others, also
 // from the same address.
+//
+// Attack (connections): Many HTTP/2 requests on one connection. Streams are bounded like
+// connections.
 func TestStreamsAreBounded(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = certificateFiles(t)

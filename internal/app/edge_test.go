@@ -102,6 +102,9 @@ func tokenFor(t *testing.T, client *http.Client, issuer, id, secret string) stri
 
 // The metadata does not advertise a grant that RFC 9700 2.4 forbids, unless a client is registered
 // for it.
+//
+// Attack (rfc9700): 2.4 password grant. **Deviation**: it exists for clients registered for it.
+// Metadata names it only then. Also registry.TestCreateClientChoosesTheUsualGrants.
 func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
 	advertised := func() bool {

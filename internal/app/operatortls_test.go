@@ -47,6 +47,10 @@ func metricsOver(t *testing.T, address string, cfg *tls.Config) (status int, pro
 }
 
 // The admin API uses the certificate of the server, or its own.
+//
+// Attack (operators): Eavesdropping on the admin address. It supports TLS and client
+// certificates, and warns when it is open. Also app.TestOperatorsNeedAClientCertificate,
+// app.TestOpenAdminAddressIsWarnedOf.
 func TestOperatorsAreServedByTLS(t *testing.T) {
 	public, own := certificateFiles(t), certificateFiles(t)
 	publicCert, ownCert := writeCertificate(t, public, 1), writeCertificate(t, own, 2)

@@ -144,6 +144,8 @@ func TestServerIssuesATokenAndStops(t *testing.T) {
 	}
 }
 
+// Attack (rfc9700): 2.6, 4.13 TLS. The server can terminate TLS. Forwarded headers count from
+// `trusted_proxies` only. Also httpapi.TestClientAddress.
 func TestServerSpeaksTLS(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = certificateFiles(t)

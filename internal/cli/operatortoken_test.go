@@ -14,6 +14,9 @@ import (
 
 // TestSecretGoesToTheServerOnly: the commands of operators send their secret to the address that they were given, once that
 // answers as an issuer for itself, and to no other one that an answer names.
+//
+// Attack (operators): Stealing an operator's secret. Commands send it to the given address only,
+// whatever metadata and redirects name. Also tokenclient.TestMetadataThatCannotBeTrusted.
 func TestSecretGoesToTheServerOnly(t *testing.T) {
 	const secret = "secret-of-the-operator"
 	for name, tt := range map[string]struct {

@@ -108,6 +108,9 @@ func TestServerNamed(t *testing.T) {
 }
 
 // TestAddressThatIsLeft: what a killed server has left beside its file is not believed.
+//
+// Attack (operators): An impostor at the server's address. Commands send no credentials before
+// the server proves that it has the local key. Also app.TestKeyOverTLS.
 func TestAddressThatIsLeft(t *testing.T) {
 	data := storeFile(t)
 	server := serving(t, "serve", "--data", data)

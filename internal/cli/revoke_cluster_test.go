@@ -72,6 +72,9 @@ func (r *revocable) admin(by operated, token string) int {
 
 // After rotate-secret, a token that was issued under the old secret lives on; with --revoke it ends on
 // every instance within two seconds, and so does what client revoke is used on.
+//
+// Attack (revocation): Tokens after a revocation. All instances refuse them within two seconds.
+// Also grants.TestRevokedClient, grants.TestRevokedUser, secret.TestStamps.
 func TestRevokedClientEverywhere(t *testing.T) {
 	r := newRevocable(t)
 	first := askToken(t, r.instances[0].clients, r.ops)

@@ -94,6 +94,9 @@ func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
 
 // TestUnreadableClientTakesOnlyItselfOut: the source starts and follows changes despite an invalid
 // client, and logs once when that begins and once when it ends.
+//
+// Attack (revocation): An unreadable record stops the server. Only that record is left out. Also
+// cli.TestUnreadableUserOfAFile.
 func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

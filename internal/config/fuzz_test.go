@@ -11,6 +11,9 @@ import (
 
 // FuzzParse parses arbitrary files. No file may crash the parser, and every accepted configuration
 // must be the same after it is printed and read back.
+//
+// Attack (input): Hostile configuration files. Strict parsers report every problem and cannot
+// crash. Also strict.FuzzJSON, strict.FuzzYAML.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/bad/*.yaml")
 	check.OK(f, err)

@@ -56,6 +56,7 @@ func TestSecretsOfKeys(t *testing.T) {
 	}
 }
 
+// Attack (keys): Weak secrets for keys. Short or repeated secrets are refused and not printed.
 func TestSecretsOfKeysRefused(t *testing.T) {
 	short := base64.StdEncoding.EncodeToString([]byte("thirty-one bytes are not enough"))
 	for name, tc := range map[string]struct{ environ, want string }{

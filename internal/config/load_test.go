@@ -129,6 +129,9 @@ func TestPrecedence(t *testing.T) {
 }
 
 // TestProxies: if the configuration does not mention a proxy, it was most likely forgotten.
+//
+// Attack (sources): A forgotten proxy. With an https issuer the server starts only if
+// `trusted_proxies` is set. Also cli.TestProxiesAreAskedFor.
 func TestProxies(t *testing.T) {
 	https := []string{"OAUTH_ISSUER=https://auth.example.com"}
 	tests := map[string]struct {

@@ -191,6 +191,8 @@ func TestWrongGrants(t *testing.T) {
 
 // TestBadAuthorizationRequests: what is wrong with the client or its redirect
 // URI is shown here and never sent anywhere; the rest goes to the client.
+//
+// Attack (rfc9700): 2.1.2, 4.1.2 implicit grant. Not supported.
 func TestBadAuthorizationRequests(t *testing.T) {
 	s := start(t, unlimited)
 	challenge := oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier())

@@ -83,6 +83,11 @@ func repeated(form url.Values, n int) (forms []url.Values) {
 }
 
 // TestConsentPageGivesOneCode answers one page 200 times at once, and then again.
+//
+// Attack (consent): Many codes from one consent. A consent page gives one code, on all
+// instances. Codes per session are limited. Also e2e.TestConsentPageGivesOneCodeOnTwoInstances,
+// grants.TestConsentPageIsUsedUp, e2e.TestCodesOfASessionAreLimited,
+// grants.TestCodesWithoutPagesAreLimited.
 func TestConsentPageGivesOneCode(t *testing.T) {
 	s := start(t, unlimited+tenCodes)
 	b, c, verifier := newBrowser(t), s.config("native"), oauth2.GenerateVerifier()

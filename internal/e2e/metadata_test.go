@@ -11,6 +11,8 @@ import (
 	"oauth-server/internal/tokenclient"
 )
 
+// Attack (rfc9700): 2.1, 4.4 mix-up. Authorization responses carry `iss` (RFC 9207). Also
+// tokenclient.TestMixUpEndsTheSignIn.
 func TestMetadata(t *testing.T) {
 	s := start(t, unlimited)
 	r := s.get("/.well-known/oauth-authorization-server")

@@ -184,6 +184,8 @@ func TestRefreshRotatesAndReuseRevokesTheFamily(t *testing.T) {
 	check.Equal(t, "an access token of the revoked family", s.introspect("shop", third.AccessToken), inactive)
 }
 
+// Attack (rfc9700): 2.2.2 refresh token of another client. It is refused, and stays valid for
+// its client. Also grants.TestPitfall01_RefreshAuthenticatesTheClient.
 func TestRefreshTokenBelongsToItsClient(t *testing.T) {
 	s := start(t, unlimited)
 	c := s.config("web")

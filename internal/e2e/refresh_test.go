@@ -126,6 +126,9 @@ func TestRandomRefreshTokens(t *testing.T) {
 }
 
 // TestCodeOutlivesItsClient: a client is deleted and created again before its code is redeemed.
+//
+// Attack (tokens): A code outlives its client. Codes from before a re-registration are refused.
+// Scopes that the client has lost are left out. Also grants.TestCodeScopesOfTheClient.
 func TestCodeOutlivesItsClient(t *testing.T) {
 	s := start(t, unlimited)
 	code, verifier := s.code(newBrowser(t), s.config("native"))

@@ -41,6 +41,9 @@ func TestOneUserHoweverTyped(t *testing.T) {
 }
 
 // TestWrongPasswordsCountForAllFormsOfAName: a name in other case is not another name to try.
+//
+// Attack (usernames): A new limit for every spelling. All spellings share one user and one
+// limit. Also e2e.TestOneUserHoweverTyped, grants.TestOneNameHoweverTyped.
 func TestWrongPasswordsCountForAllFormsOfAName(t *testing.T) {
 	s := start(t, unlimited+"failed_attempts: { window: 24h, users: { per_name: 3 } }\n") // over the end of a window one more passes
 	ctx := with(t)

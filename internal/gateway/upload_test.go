@@ -57,6 +57,9 @@ func uploading(t *testing.T, reads bool) (address string, ended chan error) {
 
 // TestBodyThatDoesNotCome checks that the client and the upstream are disconnected, however much of
 // the body has arrived, and whether or not the upstream waits for it.
+//
+// Attack (connections): Slow uploads through a gateway. A body that falls below the minimum rate
+// ends with 408. Also envoy.TestCallThatDoesNotComeIn.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	for name, head := range map[string]string{
 		"nothing":          "POST /elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",

@@ -15,6 +15,10 @@ import (
 
 // TestWithdrawEndsWhatCameOfIt: withdrawing a consent ends everything issued under it, and nothing
 // else.
+//
+// Attack (consent): Tokens survive a withdrawn consent. Withdrawing ends all codes and tokens
+// under it. A consent that cannot be stored gives no code. Also
+// grants.TestNoCodeWithoutAgreement, e2e.TestConsentOnTwoInstances.
 func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
@@ -80,6 +84,9 @@ func TestWithdrawThatStopsHalfway(t *testing.T) {
 
 // TestConsentIsVoid: a consent is void if it was given to another client, by another user with the
 // same name, before a revocation, or too long ago.
+//
+// Attack (consent): A remembered consent after a change. Consents end with the registration, a
+// revocation, a withdrawal, or a year without use.
 func TestConsentIsVoid(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"client registered anew": func(w *world) { w.replaceClient("shop") },

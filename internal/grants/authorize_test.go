@@ -67,6 +67,9 @@ func TestAuthorizeRefuses(t *testing.T) {
 
 // TestRedirectURIAtToken: the redirect_uri of the authorization request determines the one that the
 // token request must send (RFC 6749 4.1.3).
+//
+// Attack (rfc9700): 4.5 code injection. A code is bound to its client, redirect URI and
+// challenge. Also grants.TestTokenRefuses.
 func TestRedirectURIAtToken(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].RedirectURIs = []string{callback}

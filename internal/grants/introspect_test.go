@@ -13,6 +13,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
+// Attack (tokens): Learning about tokens of others. A client sees its own tokens and those with
+// it as audience. A resource server sees all access tokens. Also grants.TestIntrospectRefuses.
 func TestIntrospect(t *testing.T) {
 	w := newWorld(t)
 	ofUser := w.tokens("shop")

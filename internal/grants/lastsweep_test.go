@@ -11,6 +11,9 @@ import (
 )
 
 // TestReuseIsBounded: the number of tokens of each client and the total size are bounded.
+//
+// Attack (tokens): Reused tokens fill the memory. Their number per client and their total size
+// are bounded.
 func TestReuseIsBounded(t *testing.T) {
 	tokens, bytes := grants.FillLastTokens(100_000, 1000)
 	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {

@@ -12,6 +12,9 @@ import (
 const day = 24 * time.Hour
 
 // TestFamiliesEnd: a sign-in ends at its maximum age, however often it is refreshed.
+//
+// Attack (tokens): A sign-in that never ends. Refreshing does not extend the maximum age. Also
+// e2e.TestRefreshEndsByAge.
 func TestFamiliesEnd(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.RefreshMaxAge = 40 * day })
 	token := w.tokens("shop").RefreshToken

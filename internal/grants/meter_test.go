@@ -18,6 +18,9 @@ import (
 
 // TestReplayedOften: a spent grant that is presented hundreds of times is written once and logged
 // once a minute.
+//
+// Attack (tokens): A flood of replays. The family is revoked once, and logged once a minute.
+// Also e2e.TestSpentTokenReplayed.
 func TestReplayedOften(t *testing.T) {
 	const times = 250
 	for name, spend := range map[string]func(w *world) grants.TokenRequest{
@@ -83,6 +86,9 @@ func (w *world) present(from netip.Addr, id string, req grants.TokenRequest) err
 
 // TestInvalidGrantsAreLimited: over the limit, random codes and refresh tokens are refused without
 // reading the store, and so are valid ones of the same client from the same address.
+//
+// Attack (tokens): A flood of invalid tokens. Failures are limited by address and client. Above
+// the limit the store is not read. Also grants.TestInvalidGrantsOfOthers.
 func TestInvalidGrantsAreLimited(t *testing.T) {
 	w, f := failingWorld(t, few)
 	good := refreshing(w.tokens("app").RefreshToken)
@@ -156,6 +162,9 @@ func TestInvalidGrantsOfOthers(t *testing.T) {
 
 // TestQueriesAreLimited: the limit is by client. For a public client it is by client and address,
 // because anyone can send its requests.
+//
+// Attack (tokens): Floods of `/introspect` and `/revoke`. Both are limited per client, and for
+// public clients per address. Also e2e.TestQueryLimits.
 func TestQueriesAreLimited(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.Introspections, o.Revocations = grants.QueryLimit(1), grants.QueryLimit(1) })
 	query := func(id string, from netip.Addr) grants.TokenQuery {

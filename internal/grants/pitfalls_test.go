@@ -73,6 +73,8 @@ func atOnce(n int, f func() error) (successes int, failures []error) {
 	return successes, failures
 }
 
+// Attack (rfc9700): 4.2.4 leaked code. It works once and expires. A second use revokes its
+// tokens. Also e2e.TestCodeReplayRevokesWhatItBought, grants.TestExpiry.
 func TestPitfall02_DoubleSpend(t *testing.T) {
 	const attempts, rounds = 10, 40
 	t.Run("stock", func(t *testing.T) {
@@ -117,6 +119,8 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 	}
 }
 
+// Attack (rfc9700): 2.2.2, 4.14 stolen refresh tokens. Refresh tokens rotate at each use. Reuse
+// revokes the family with its access tokens. Also grants.TestPitfall13_NothingIsStoredInClear.
 func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
@@ -176,6 +180,9 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 	})
 }
 
+// Attack (rfc9700): 2.1.1, 4.5, 4.8 PKCE and its downgrade. S256 is required unless a
+// confidential client is registered without it. A verifier without a challenge is refused. Also
+// grants.FuzzPKCE, clientcfg.TestNeedsPKCE.
 func TestPitfall04_PKCE(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()

@@ -50,6 +50,9 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 	})
 }
 
+// Attack (rfc9700): 2.5 client authentication. Secrets have 256 random bits. **Lacking**:
+// `private_key_jwt` and mTLS; assertions are refused. Also
+// grants.TestPitfall05_SecretsAreComparedAsDigests, httpapi.TestBadCredentials.
 func TestPitfall06_256RandomBits(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(newStock().code(t))

@@ -97,6 +97,9 @@ func TestConsentIsRemembered(t *testing.T) {
 
 // TestConsentIsAskedEachTimeOfUnprovenClients: another program on the device may use the client_id
 // of a public client (RFC 8252 8.6).
+//
+// Attack (consent): Another program uses the ID of a public client. Without an https redirect
+// URI, the user is asked each time.
 func TestConsentIsAskedEachTimeOfUnprovenClients(t *testing.T) {
 	w := newWorld(t)
 	w.changeClient("app", func(c *clientcfg.Client) {

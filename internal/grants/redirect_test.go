@@ -6,6 +6,9 @@ import (
 
 const exampleCallback = "https://shop.example.com/callback"
 
+// Attack (rfc9700): 2.1, 4.1 redirect URIs. They match byte for byte, except for the port of a
+// loopback address. Registration refuses wildcards, fragments, and http beyond loopback. Also
+// grants.FuzzRedirectMatches, redirecturi.TestValidateRedirectURI.
 func TestRedirectMatches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		registered, presented string

@@ -34,6 +34,10 @@ func (w *world) wantReplay(token string) {
 
 // TestRepeatedRefresh: a client that lost the response gets the same successor again, with a new
 // access token, until the successor is used.
+//
+// Attack (tokens): A lost response looks like theft. Within the grace period the client gets the
+// same successor, until the successor is used. Also grants.TestGenerations,
+// e2e.TestRefreshThroughFaults.
 func TestRepeatedRefresh(t *testing.T) {
 	w := newWorld(t, graceful)
 	first := w.tokens("shop")

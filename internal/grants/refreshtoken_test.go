@@ -46,6 +46,10 @@ func forgeries(token string) map[string]string {
 }
 
 // TestForgedTokens: a token that no instance has issued is refused, counted, and never looked up.
+//
+// Attack (tokens): Forged codes and refresh tokens. A MAC refuses them before the store is read.
+// A code is not accepted as a refresh token. Also grants.FuzzRefreshToken,
+// grants.TestGuessedCodesAreNotLookedUp, grants.TestCodeIsNoRefreshToken.
 func TestForgedTokens(t *testing.T) {
 	for name := range forgeries(strings.Repeat("x", 72)) {
 		t.Run(name, func(t *testing.T) {
@@ -128,6 +132,9 @@ func TestGenerations(t *testing.T) {
 
 // TestRestoredStore: after a restore the store has an older generation than the client. The client
 // has to sign in again, but the family is not revoked, because nothing was stolen.
+//
+// Attack (tokens): Tokens from before a restore. The client must sign in again, but this is no
+// replay. `restore` invalidates earlier tokens by default. Also cli.TestRestoreWhileServing.
 func TestRestoredStore(t *testing.T) {
 	w := newWorld(t, graceful)
 	first := w.tokens("shop")

@@ -116,6 +116,9 @@ func TestExpiry(t *testing.T) {
 
 // TestRefreshScope: a refresh may narrow the scope but never widen it, and narrowing once does not
 // narrow the next refresh (RFC 6749 6).
+//
+// Attack (rfc9700): 2.3 scope. A refresh cannot widen it, and loses what the client has lost.
+// Also grants.TestGrantScope.
 func TestRefreshScope(t *testing.T) {
 	w := newWorld(t)
 	first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *grants.AuthorizeRequest) { r.Scope = "read write" })))
@@ -149,6 +152,9 @@ func TestRefreshScope(t *testing.T) {
 
 // TestNamesakes: tokens of a deleted user or client are worthless, even if another one with the
 // same name is created at the same moment.
+//
+// Attack (revocation): A new user or client with an old name. Earlier tokens stay invalid. Also
+// registry.TestChangeOfANamesake.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
 		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
@@ -207,6 +213,9 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // TestAudience: a client's own audience replaces the issuer.
+//
+// Attack (rfc9700): 2.3, 4.10.2 audience. Tokens are for the registered audience, or the issuer
+// without one. Also keys.TestSignIsRFC9068, admin.TestWhoMay.
 func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].Audience = []string{"https://api.example.com", "https://api2.example.com"}

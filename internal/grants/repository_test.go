@@ -105,6 +105,9 @@ func TestClaimAfterAnotherWrite(t *testing.T) {
 }
 
 // TestOneClaims has many goroutines claim one code, and then rotate its family, concurrently.
+//
+// Attack (tokens): Concurrent use of a code or refresh token. One compare-and-swap decides the
+// only winner. Also grants.TestPitfall02_DoubleSpend.
 func TestOneClaims(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
 	code := storedCode(t, r, "code")

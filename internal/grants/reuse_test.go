@@ -75,6 +75,9 @@ func TestReuse(t *testing.T) {
 
 // TestReuseOfEqualTokensOnly: another scope set, credential or client has a different last token,
 // or no token.
+//
+// Attack (tokens): Another caller's reused token. A token is reused only for the same client,
+// secret and scopes. Also grants.TestReuseOfTheSameCredential.
 func TestReuseOfEqualTokensOnly(t *testing.T) {
 	w, _ := reuseWorld(t)
 	last := w.exhausted(scoped("read write"))
@@ -125,6 +128,10 @@ func TestReuseIsForClientCredentials(t *testing.T) {
 }
 
 // TestReuseEnds: a token that may no longer be used is not handed out again.
+//
+// Attack (tokens): A reused token after a revocation. Revocations, withdrawn keys and changes of
+// the client end the reuse, and so do unreadable revocations. Also
+// grants.TestSweepLastTokensWithoutTheStore.
 func TestReuseEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string){
 		"revoked token": func(w *world, token string) {

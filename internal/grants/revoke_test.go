@@ -10,6 +10,9 @@ import (
 )
 
 // TestRevoke introspects three tokens of one family after one of them was revoked.
+//
+// Attack (rfc9700): 2.2.1, 4.9 sender-constrained tokens. **Lacking**: no DPoP or mTLS. Access
+// tokens can be revoked. Also grants.TestRevokedFamilyOutlivesItsTokens.
 func TestRevoke(t *testing.T) {
 	for name, tc := range map[string]struct {
 		revoke      func(first, second grants.TokenResponse) string

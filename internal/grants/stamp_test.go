@@ -109,6 +109,10 @@ func TestRevokedClient(t *testing.T) {
 // TestInstanceBehind: an instance that has yet to learn of a client's revocation, however late,
 // issues nothing that other instances accept. It accepts what they issue, and asks the client to
 // wait rather than exchange it.
+//
+// Attack (revocation): An instance cut off from the database. Other instances refuse tokens it
+// issues to revoked clients. Also cli.TestFrozenInstanceIssuesNothingOfWorth,
+// grants.TestStoppedInstance.
 func TestInstanceBehind(t *testing.T) {
 	w := newWorld(t)
 	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = secret.NewStamp() })

@@ -13,6 +13,9 @@ import (
 
 // TestTwoSecrets: during a rotation both secrets are accepted, and each use is reported with the
 // secret used. Afterwards only the new one is accepted.
+//
+// Attack (revocation): An old client secret. At most two secrets are valid. The former one ends
+// on time. Also e2e.TestTwoSecretsDuringARotation.
 func TestTwoSecrets(t *testing.T) {
 	type use struct {
 		clientID string

@@ -23,6 +23,9 @@ func (g *growing) Read(p []byte) (int, error) {
 
 // TestAnnouncedBodies checks that a body uses memory as it arrives, whatever length was announced,
 // and that it must have that length.
+//
+// Attack (connections): Announced bodies that never arrive. Memory grows with received bytes,
+// not with the announced length.
 func TestAnnouncedBodies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		length int64

@@ -62,6 +62,8 @@ func wantRedirect(tb testing.TB, res *reply, target string) url.Values {
 }
 
 // TestWayThroughThePages goes from /authorize to the code without a browser.
+//
+// Attack (rfc9700): 4.12 redirect 307. Redirects after a form are 303.
 func TestWayThroughThePages(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -137,6 +139,9 @@ func TestDeny(t *testing.T) {
 }
 
 // TestConsentThatDoesNotCount posts consents that no user gave.
+//
+// Attack (consent): A forged consent. The answer must come from a page for the same session and
+// request. Also grants.FuzzConsentPage.
 func TestConsentThatDoesNotCount(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)

@@ -185,6 +185,11 @@ func TestTrustThatCannotBe(t *testing.T) {
 
 // FuzzClientAddress checks that, whatever a client sends, the address is the one that a proxy
 // appended, or the proxy's own.
+//
+// Attack (sources): A forged source address. Only the address that a trusted proxy appended
+// counts. The admin listener ignores forwarded headers. Also httpapi.TestTrustedHops,
+// httpapi.TestOnlyTheTrustedHeaderIsRead, deploycheck.TestForgedAddressesThroughNginx,
+// httpapi.TestForwardedHeadersForOperators.
 func FuzzClientAddress(f *testing.F) {
 	for _, s := range []string{
 		"", "1.2.3.4", "1.2.3.4, 10.0.0.2", "[2001:db8::9]:4711, nonsense", ",,", "10.0.0.9", "[", "1.2.3.4:", "::ffff:1.2.3.4",
@@ -283,6 +288,10 @@ func TestClientHost(t *testing.T) {
 
 // FuzzClientHost checks that, whatever a client sends, the host is the one that the proxy appended,
 // or the host of the request if an open quote of the client hides it.
+//
+// Attack (sources): A forged host. Only the host from a trusted proxy counts. A gateway sets
+// host and forwarded fields itself, and serves its public host only. Also
+// gateway.TestTheOriginIsTheGateways, gateway.TestMisdirected.
 func FuzzClientHost(f *testing.F) {
 	for _, s := range []string{"", "evil.example", "evil.example, ", "host=evil.example", `host="evil.example`, `for=1.2.3.4;x="`, `host="\`, ",,", "for=10.0.0.9;host=evil.example", `a="",host=1`} {
 		f.Add(s)

@@ -13,6 +13,9 @@ import (
 
 // FuzzForm sends bodies to the endpoints for clients. Only the owner of the secret gets an answer, and
 // only the one valid token is active.
+//
+// Attack (input): Hostile forms and queries. They are bounded and parsed strictly. Repeated
+// parameters are refused. Also httpapi.FuzzParams, httpapi.FuzzPages, httpapi.TestBadForm.
 func FuzzForm(f *testing.F) {
 	f.Add("/token", "grant_type=client_credentials&client_id=shop&client_secret=s3cret", formType)
 	f.Add("/token", "grant_type=authorization_code&code=a&code=b", formType+"; charset=UTF-8")

@@ -44,6 +44,8 @@ func notEmpty(values []string) (out []string) {
 	return out
 }
 
+// Attack (input): Hostile headers. Only well-formed values have an effect. Also
+// guard.FuzzBearer, httpapi.FuzzCookie, httpapi.FuzzRequestID, tracing.FuzzTraceparent.
 func FuzzBasicHeader(f *testing.F) {
 	for _, s := range []string{
 		basic("shop", secretOf)[0], basic("%73hop", "s3cret")[0], "Basic", "basic  " + base64.StdEncoding.EncodeToString([]byte("a:b")),
@@ -67,6 +69,8 @@ func FuzzBasicHeader(f *testing.F) {
 	})
 }
 
+// Attack (rfc9700): 2.1, 4.11.2 open redirector. Redirects lead to registered URIs only. Other
+// errors are shown on a page. Also e2e.TestBadAuthorizationRequests.
 func FuzzAuthorizeQuery(f *testing.F) {
 	f.Add(authorization().Encode(), true)
 	f.Add(authorization().Encode()+"&redirect_uri=https://evil.example", false)

@@ -168,6 +168,9 @@ func TestHealth(t *testing.T) {
 }
 
 // TestCrossOriginScripts checks that browser apps may request tokens, and nothing else.
+//
+// Attack (rfc9700): 2.6 CORS. Scripts may call the token and revocation endpoints, metadata and
+// keys, but no page. Also gateway.TestScriptsReadOwnAnswers.
 func TestCrossOriginScripts(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	preflight := http.Header{"Origin": {"https://spa.example"}, "Access-Control-Request-Method": {"POST"}}

@@ -44,6 +44,8 @@ func TestPagesEscape(t *testing.T) {
 }
 
 // TestPagesNeedNoScript checks that no page contains a script, or a style that CSP would block.
+//
+// Attack (rfc9700): 4.17 in-browser communication. Pages contain no script.
 func TestPagesNeedNoScript(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)

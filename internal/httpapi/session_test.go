@@ -17,6 +17,9 @@ import (
 )
 
 // TestCrossOriginForms checks that pages of other sites cannot post any form.
+//
+// Attack (rfc9700): 4.7, 4.16 CSRF and clickjacking. Forms posted from other sites are refused,
+// and pages cannot be framed. Also httpapi.TestBrowserRefusesForeignPages.
 func TestCrossOriginForms(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "https://outside.example" })

@@ -104,6 +104,8 @@ func forge(t *testing.T, k *key, header, payload string) string {
 	return input + "." + b64(sig)
 }
 
+// Attack (input): Forged access tokens. Only a published key and its own algorithm are accepted,
+// never `none` or HMAC. Also keys.FuzzVerify.
 func TestVerifyRefuses(t *testing.T) {
 	r := openRing(t, &memStore{}, Options{})
 	k := r.current.Load().own[0]

@@ -86,6 +86,8 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
+// Attack (keys): Reading keys in the database. `keys.secret` encrypts them. Encryption and a
+// change of the secret need no downtime. Also keys.TestSecretIsChanged.
 func TestKeysAreEncryptedInTheStore(t *testing.T) {
 	for _, alg := range Algorithms() {
 		t.Run(string(alg), func(t *testing.T) {
@@ -100,6 +102,9 @@ func TestKeysAreEncryptedInTheStore(t *testing.T) {
 }
 
 // TestUnreadableKeys: whatever the reason, the server does not start and makes no new key.
+//
+// Attack (keys): Damaged or swapped key records. The server does not start, and makes no new
+// key. Also cli.TestServerWithoutItsSecretDoesNotStart.
 func TestUnreadableKeys(t *testing.T) {
 	secret, other := newTestSecret(t), newTestSecret(t)
 	two := func(t *testing.T) *memStore { // two keys encrypted with the same secret

@@ -74,6 +74,9 @@ func TestRotationWithOverlap(t *testing.T) {
 
 // TestSetPassword: a new password must meet the same requirements as the first one. A bad one
 // changes nothing.
+//
+// Attack (rfc9700): 4.14.2 changed password. It ends all sessions and families. Also
+// grants.TestRevokedUser.
 func TestSetPassword(t *testing.T) {
 	store := newTimed(t)
 	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.ReadAccess, noon); err != nil {

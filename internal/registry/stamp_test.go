@@ -30,6 +30,9 @@ func (s *pausing) User(ctx context.Context, name string) (accounts.User, error) 
 
 // TestSessionBetweenTwoRevocations: a session with the old password, from a sign-in between the
 // read and the write of a new password and after another revocation, ends with the new password.
+//
+// Attack (revocation): A session outlives a password change. A sign-in with the old password
+// ends with the new one.
 func TestSessionBetweenTwoRevocations(t *testing.T) {
 	const other = "another staple for ada"
 	store := openTestStore(t)

@@ -9,6 +9,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
+// Attack (usernames): Accounts that differ in case, width or composition. Names are stored in
+// one canonical form. Also username.FuzzCanonical.
 func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	store := openTestStore(t)
 	check.OK(t, store.CreateUser(t.Context(), accounts.User{Name: "bob", CreatedAt: noon}, clientcfg.Event{}))

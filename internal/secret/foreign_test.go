@@ -65,6 +65,10 @@ func TestForeignHashes(t *testing.T) {
 
 // TestForeignBounds: a hash that is too expensive, or that proves nothing, cannot be imported and
 // is not verified.
+//
+// Attack (guessing): Expensive or meaningless imported hashes. They cannot be imported.
+// Verification is bounded, and the first correct password replaces the hash. Also
+// secret.TestMemoryOfForeignHashes, accounts.TestImportedHash.
 func TestForeignBounds(t *testing.T) {
 	p := NewPasswords(PasswordOptions{Concurrency: 1})
 	salt, key := strings.Repeat("A", 22), strings.Repeat("A", 43)

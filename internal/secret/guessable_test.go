@@ -7,6 +7,8 @@ import (
 	"oauth-server/internal/check"
 )
 
+// Attack (guessing): Weak passwords. Short and guessable passwords are refused, also with
+// substituted letters. Also accounts.TestValidatePassword.
 func TestGuessable(t *testing.T) {
 	words, err := commonWords()
 	check.OK(t, err)

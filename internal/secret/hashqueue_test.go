@@ -172,6 +172,10 @@ func (f *flooding) run(t *testing.T) {
 
 // TestNoFloodStandsBeforeOthers: however large a flood is, only few of its attempts are hashed
 // before the first attempt of another user, and none refuses it.
+//
+// Attack (sign-ins): A flood delays other users. The queue serves usernames and sources in turn,
+// so others wait behind few attempts of a flood, even from its address. Also
+// secret.TestSignInsOfTheDayDelayNoOther.
 func TestNoFloodStandsBeforeOthers(t *testing.T) {
 	of := func(name, source func(int) string) func(int) Attempt {
 		return func(i int) Attempt { return Attempt{Name: name(i), Source: source(i)} }
@@ -271,6 +275,9 @@ func TestTurnsAreShared(t *testing.T) {
 
 // TestLongWaitsAreRefused: an attempt that would be queued for more than three seconds is refused
 // at once.
+//
+// Attack (sign-ins): A full queue. An attempt that would wait longer than three seconds gets 503
+// with `Retry-After` at once. Also httpapi.TestBusy.
 func TestLongWaitsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
@@ -332,6 +339,9 @@ func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
 
 // TestNothingIsHashedForThoseWhoHaveGone: no password is hashed after its caller has disconnected,
 // neither while it waits nor when its turn comes.
+//
+// Attack (sign-ins): Work for callers that hung up. Their attempts leave the queue and are not
+// hashed. Also e2e.TestNothingIsHashedForThoseWhoHungUp.
 func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 	s := whileBusy(t, PasswordOptions{}, func(s *slow) {
 		ctx, cancel := context.WithCancel(s.t.Context())
@@ -349,6 +359,9 @@ func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 }
 
 // TestUnknownNamesWaitLikeOthers: queueing does not depend on whether the user exists.
+//
+// Attack (sign-ins): Finding usernames by time. Unknown names are queued and hashed like known
+// ones.
 func TestUnknownNamesWaitLikeOthers(t *testing.T) {
 	order := func(exists bool) []string {
 		return whileBusy(t, PasswordOptions{}, func(s *slow) {
@@ -370,6 +383,8 @@ func TestUnknownNamesWaitLikeOthers(t *testing.T) {
 	check.Equal(t, "order", order(false), order(true))
 }
 
+// Attack (sign-ins): Many sign-ins exhaust memory. Concurrent hashes are bounded by processors
+// and memory, at most eight by default.
 func TestDefaultConcurrency(t *testing.T) {
 	const mib = 1 << 20
 	for _, tt := range []struct {
@@ -408,6 +423,10 @@ func TestDefaultConcurrency(t *testing.T) {
 
 // TestHashesAtOnce: at most two hashes with one name and four from one source run at once, known
 // and unknown together.
+//
+// Attack (sign-ins): One account signs in over and over. At most two hashes with one username
+// and four from one source run at once. Above the sign-in limit nothing is hashed. Also
+// e2e.TestOneAccountBlocksNoOtherSignIn, accounts.TestSignInsOfOneUserAreLimited.
 func TestHashesAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, source func(int) string

@@ -37,6 +37,9 @@ func canonicalBase64(s string) string {
 }
 
 // FuzzServerText: a wait is never negative, and text of a server has no control characters.
+//
+// Attack (input): A server that attacks the terminal. Control characters are not printed. Also
+// tokenclient.FuzzDecodeJWT.
 func FuzzServerText(f *testing.F) {
 	for _, seed := range []string{"37", "-5", "1e9", "99999999999999999999", "Wed, 01 Jul 2026 12:01:30 GMT", "\x1b[2J", "\u009b1m", "\xff"} {
 		f.Add(seed)

@@ -77,6 +77,10 @@ func TestComposeImagesHaveFullVersions(t *testing.T) {
 }
 
 // The database is reached by those who use it, and not by what faces the outside.
+//
+// Attack (deployment): Reaching the database from outside. It has an internal network. Ports are
+// published on loopback, the admin port not at all. Also
+// deploycheck.TestComposePublishesOnLoopbackAndNoAdminPort.
 func TestComposeDatabaseHasItsOwnNetwork(t *testing.T) {
 	p := project(t)
 	for name, n := range p.Networks {

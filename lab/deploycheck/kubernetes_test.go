@@ -46,6 +46,8 @@ func TestObjectsHaveDistinctNames(t *testing.T) {
 	}
 }
 
+// Attack (deployment): Escaping from a pod. Pods run without root and cluster token. Egress is
+// limited to configured ports. Also deploycheck.TestEgressIsToWhatIsConfigured.
 func TestPodsAreFitForProduction(t *testing.T) {
 	for way, all := range everyWay(t) {
 		t.Run(way, func(t *testing.T) {

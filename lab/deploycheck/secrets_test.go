@@ -43,6 +43,9 @@ func makeSecrets(t *testing.T, dir string) map[string]string {
 }
 
 // The script runs as it does in the container, and a second time, as at the next start.
+//
+// Attack (deployment): Default passwords in Docker Compose. Secrets are random, made once, and
+// mounted by their readers only. Also deploycheck.TestComposeSecretsAreMountedByTheirReaders.
 func TestSecretsAreMadeOnce(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

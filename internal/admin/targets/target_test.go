@@ -14,6 +14,9 @@ import (
 
 // FuzzPolicy: the response is always an error, or a policy that stays the same when its shown form
 // is sent back.
+//
+// Attack (input): Hostile admin requests. Values are bounded and survive a round trip. Also
+// adminapi.FuzzNewClient.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"user":[{"name":"per-minute","requests":10,"window":"60s"}]}`, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,

@@ -22,6 +22,10 @@ var checked = []string{
 
 // FuzzReadForm checks that net/url, a parser that also separates by semicolons, and one that
 // ignores case read an accepted form in the same way.
+//
+// Attack (input): A gateway and its upstream read a request differently. The gateway refuses
+// requests that parsers could read differently. Also tokenrequest.FuzzReadJSON,
+// subject.FuzzRead.
 func FuzzReadForm(f *testing.F) {
 	for _, body := range []string{
 		"grant_type=password&username=johndoe&password=A3ddj3w", "grant_type=refresh_token&refresh_token=a%2Bb", "grant_type=authorization_code&code=c&client_id=s6BhdRkqt3",

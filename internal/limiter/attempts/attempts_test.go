@@ -81,6 +81,9 @@ func TestSources(t *testing.T) {
 
 // TestSites: an IPv6 /48 may have ten times the failures of an address, spread over any of its
 // addresses. IPv4 addresses have no such network.
+//
+// Attack (guessing): Guessing from an IPv6 network. A /48 has a limit of its own, ten times that
+// for an address.
 func TestSites(t *testing.T) {
 	f := few(t, 1000)
 	for i := range 50 {
@@ -96,6 +99,10 @@ func TestSites(t *testing.T) {
 
 // TestFullMeter: if a meter has no room for another key, new keys are limited together, but not keys
 // that were proven. These are limited by their own counts.
+//
+// Attack (guessing): Filling the failure counters. New keys share counters and are limited
+// together. Callers that authenticated before keep their own. Also
+// grants.TestProvenInFullMeters.
 func TestFullMeter(t *testing.T) {
 	s := NewSet(noon, 1)
 	l := ratelimit.NewLimit("few", 3, time.Minute)

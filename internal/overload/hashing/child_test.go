@@ -39,6 +39,8 @@ func nices(t *testing.T, pid int) (all []string) {
 	return all
 }
 
+// Attack (sign-ins): Sign-ins delay token requests. On Linux, separate processes hash passwords
+// at the lowest priority. Also secret.TestStarved.
 func TestAllThreadsHaveTheLowestPriority(t *testing.T) {
 	p := open(t)
 	_, err := p.Compute(own("x"))

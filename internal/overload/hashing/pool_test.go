@@ -152,6 +152,10 @@ func TestBadChildrenAreNotUsed(t *testing.T) {
 
 // TestBadAnswers: after an invalid answer the password is hashed in the server, and the child gets
 // no further tasks.
+//
+// Attack (sign-ins): A hashing process crashes or misbehaves. An invalid result is not used. The
+// processes inherit no environment, and accept bounded tasks only. Also
+// hashing.TestEnvironmentOfAChild, hashing.FuzzTask.
 func TestBadAnswers(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dies": "exit status 7", "short": errResult.Error(), "long": errResult.Error(), "empty": errFrame.Error(),

@@ -126,6 +126,7 @@ func TestEveryCharacter(t *testing.T) {
 	}
 }
 
+// Attack (usernames): Lookalike letters. New names cannot mix scripts (UTS 39).
 func TestUnmixed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given string

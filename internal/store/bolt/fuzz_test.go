@@ -13,6 +13,9 @@ import (
 
 // FuzzDecode: a record that can be read is encoded so that it decodes to the same again, and one
 // that cannot be read is reported.
+//
+// Attack (input): Damaged stored records. They decode within bounds, or are reported. Also
+// mongo.FuzzCounterRecord, clientcfg.FuzzStoredValue.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{recordFormat})
 	f.Add(encodeCounter(&syncer.Record{Writers: map[string]int64{"a": 1}, Frames: []ratelimit.FrameCount{{Name: 1, Count: 2}}}, time.Unix(1e9, 0)))
