@@ -130,7 +130,7 @@ func TestReuseIsForClientCredentials(t *testing.T) {
 // TestReuseEnds: a token that may no longer be used is not handed out again.
 //
 // Attack (tokens): A reused token after a revocation. Revocations, withdrawn keys and changes of
-// the client end the reuse, and so do unreadable revocations. Also
+// the client end the reuse. It stops, too, if revocations cannot be read. Also
 // grants.TestSweepLastTokensWithoutTheStore.
 func TestReuseEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string){
