@@ -23,71 +23,71 @@ var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
 		[]string{"client_id", "grant_type", "outcome"},
-		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse, candidate_would_delay and candidate_would_ban are counted beside one of the others.",
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted after a wait), would_delay (dry-run), banned, would_ban (dry-run), trusted. The candidate_ outcomes (candidate_would_deny, _reuse, _delay, _ban) are counted in addition to one of these.",
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,
-		"1 while the database does not take the counts, so that limits are decided by their on_outage.",
+		"1 while the database takes no counts and limits are decided by their on_outage.",
 	}
 	outageDecisionsInfo = Info{
 		"oauth_ratelimit_outage_decisions_total", Counter,
 		[]string{"client_id", "outcome"},
-		"Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.",
+		"Decisions by a limit's on_outage (share or deny) while counts cannot be shared: allowed, denied, would_deny (dry-run). The last two include requests that got the last token again.",
 	}
 	leaseWaitInfo = Info{
 		"oauth_ratelimit_lease_wait_seconds", Histogram,
 		[]string{"outcome"},
-		"Time that requests waited for permits of a strict limit, of those that waited: allowed, or denied (no permits in time, over the limit meanwhile, or cancelled). Native and classic buckets.",
+		"How long requests waited for permits of a strict limit, without those that had one at once: allowed, or denied (no permit in time, over the limit, or cancelled). Native and classic buckets.",
 	}
 	delaysInfo = Info{
 		"oauth_ratelimit_delay_seconds", Histogram, nil,
-		"How long requests over a limit waited for their turn (max_wait), those that got it. Native and classic buckets.",
+		"How long requests over a limit waited (max_wait) before they were admitted. Native and classic buckets.",
 	}
 	waitingInfo = Info{
 		"oauth_ratelimit_waiting", Gauge, nil,
-		"Requests over a limit that wait for their turn.",
+		"Requests over a limit that are waiting (max_wait).",
 	}
 	softWarningsInfo = Info{
 		"oauth_ratelimit_soft_warnings_total", Counter,
 		[]string{"client_id", "grant_type"},
-		"Requests let through above the soft ratio of a limit.",
+		"Requests admitted above the soft_ratio of a limit.",
 	}
 	issuedInfo = Info{
 		"oauth_tokens_issued_total", Counter,
 		[]string{"client_id", "grant_type"},
-		"Access tokens issued. Those that are handed out again (over_limit: reuse) are none of them.",
+		"Access tokens issued, without tokens that were returned again (over_limit: reuse).",
 	}
 	wastedInfo = Info{
 		"oauth_tokens_wasted_total", Counter,
 		[]string{"client_id", "grant_type"},
-		"Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.",
+		"Access tokens issued while an equal one (same client, credential, user and scopes) had more than half of its life left. With refresh_token: early refreshes.",
 	}
 	bansInfo = Info{
 		"oauth_ratelimit_bans_total", Counter,
 		[]string{"client_id", "outcome"},
-		"Bans that began, of the client or a user of it. Outcomes: banned, counted by the instance that stored it; would_ban (dry-run), counted by each instance that would have.",
+		"Bans of the client or one of its users that began. Outcomes: banned, counted by the instance that stored it; would_ban (dry-run), counted by each instance.",
 	}
 	bannedInfo = Info{
 		"oauth_ratelimit_banned", Gauge, nil,
-		"Clients and users of them that are banned, and kept out by the policies in force. Every instance knows all of them.",
+		"Clients and users that are banned under the policies in force. Every instance has the same number.",
 	}
 	longestBanInfo = Info{
 		"oauth_ratelimit_ban_longest_seconds", Gauge, nil,
-		"Length of the longest ban in force, from its beginning to its end.",
+		"Total length of the longest ban in force.",
 	}
 	bansWaitingInfo = Info{
 		"oauth_ratelimit_bans_waiting", Gauge, nil,
-		"Bans of this instance that the database has not stored yet: other instances do not know them.",
+		"Bans of this instance that are not stored yet, so other instances do not apply them.",
 	}
 	usageInfo = Info{
 		"oauth_ratelimit_usage_ratio", Gauge,
 		[]string{"client_id"},
-		"Highest share of a limit in use among the keys of the client that asked in the last half minute to minute; 1 is the limit.",
+		"Highest share of a limit in use by any key of the client in the last 30 to 60 seconds; 1 is the limit.",
 	}
 	limitInfo = Info{
 		"oauth_ratelimit_limit", Gauge,
 		[]string{"client_id", "kind", "limit", "grants"},
-		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials; kind total: for all of these together; kind source: for each source address. Grants: those of users that it counts; empty: all.",
+		"Limit in force: requests per window. Kind: user (each user of the client), client (its client_credentials), total (all together) or source (each address). Grants: the grants that a user limit counts; empty: all.",
 	}
 	limitWindowInfo = Info{
 		"oauth_ratelimit_limit_window_seconds", Gauge,
@@ -97,7 +97,7 @@ var (
 	defaultLimitInfo = Info{
 		"oauth_ratelimit_default_limit", Gauge,
 		[]string{"kind", "limit", "grants"},
-		"Limit of every client without one of its own: requests admitted per window.",
+		"Limit of clients without a limit of their own: requests per window.",
 	}
 	defaultWindowInfo = Info{
 		"oauth_ratelimit_default_limit_window_seconds", Gauge,
@@ -107,7 +107,7 @@ var (
 	trustedInfo = Info{
 		"oauth_ratelimit_trusted", Gauge,
 		[]string{"client_id"},
-		"1 for a client that must never be denied.",
+		"1 for a trusted client, which is never denied.",
 	}
 	modeInfo = Info{
 		"oauth_ratelimit_mode", Gauge,
@@ -120,19 +120,19 @@ var (
 	}
 	countersMaxInfo = Info{
 		"oauth_ratelimit_counters_max", Gauge, nil,
-		"Most counters that are kept in memory.",
+		"Maximum of counters in memory.",
 	}
 	evictionsInfo = Info{
 		"oauth_ratelimit_evictions_total", Counter, nil,
-		"Counters dropped from memory before they were idle, because it was full.",
+		"Counters dropped before they were idle, because memory was full.",
 	}
 	overflowInfo = Info{
 		"oauth_ratelimit_overflow_decisions_total", Counter, nil,
-		"Decisions on a counter that several keys share, because memory was full of keys that must stay.",
+		"Decisions on a counter that several keys share, because memory was full of keys at their limits.",
 	}
 	labelledInfo = Info{
 		"oauth_metrics_labelled_clients", Gauge, nil,
-		"Clients that have their own label; all others are counted as \"other\".",
+		"Clients with a label of their own; all others are counted as \"other\".",
 	}
 )
 
@@ -141,26 +141,26 @@ var (
 	tokensInfo = Info{
 		"oauth_token_responses_total", Counter,
 		[]string{"grant_type", "error"},
-		"Answers of the token endpoint. Error is none, rate_limited (429), overloaded (503, refused while overloaded), or the error parameter of the answer (RFC 6749 5.2).",
+		"Responses of the token endpoint. Error: none, rate_limited (429), overloaded (503 because of overload), or the error parameter of the response (RFC 6749 section 5.2).",
 	}
 	requestsInfo = Info{
 		"oauth_http_request_duration_seconds", Histogram,
 		[]string{"route", "method", "code"},
-		"Time from the request's headers to the end of the answer. Native and classic buckets.",
+		"Time from the request's headers to the end of the response. Native and classic buckets.",
 	}
 	inFlightInfo = Info{
 		"oauth_http_requests_in_flight", Gauge, nil,
-		"Requests being answered.",
+		"Requests in progress.",
 	}
 	hashesInfo = Info{
 		"oauth_password_hashes_total", Counter,
 		[]string{"place"},
-		"Passwords hashed. Place: process (one of the lowest priority) or server, where these are not used or one failed.",
+		"Passwords hashed. Place: process (a separate one with the lowest priority) or server (if such processes are off or one failed).",
 	}
 	dbCallsInfo = Info{
 		"oauth_http_request_db_calls", Histogram,
 		[]string{"route"},
-		"Calls to the store that one request made.",
+		"Store calls per request.",
 	}
 )
 
@@ -169,12 +169,12 @@ var (
 	storeInfo = Info{
 		"oauth_store_operation_duration_seconds", Histogram,
 		[]string{"operation"},
-		"Time that an operation of the store took, failed ones included. Native and classic buckets.",
+		"Duration of store operations, including failed ones. Native and classic buckets.",
 	}
 	storeErrorsInfo = Info{
 		"oauth_store_errors_total", Counter,
 		[]string{"operation"},
-		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure. decode_ and a table: a record of it cannot be read.",
+		"Failed store operations. Not found, a conflict and a lost claim are not failures. Operation decode_TABLE: a record of the table cannot be read.",
 	}
 )
 
@@ -182,19 +182,19 @@ var (
 var (
 	gAgeInfo = Info{
 		"oauth_sync_g_age_seconds", Gauge, nil,
-		"Longest time, recently, for which requests of a key were decided on the same g: since the database was last asked, or since the first request after a pause.",
+		"Greatest recent age of a g: how long requests of one key were decided without reading the database.",
 	}
 	lateInfo = Info{
 		"oauth_sync_late_seconds", Gauge, nil,
-		"How long the first exchange that is due has been waiting.",
+		"How long the oldest due exchange has been waiting.",
 	}
 	unconfirmedInfo = Info{
 		"oauth_sync_unconfirmed_seconds", Gauge, nil,
-		"Age of the oldest write that is not known to be applied.",
+		"Age of the oldest write that is not confirmed.",
 	}
 	degradedInfo = Info{
 		"oauth_sync_degraded_seconds", Gauge, nil,
-		"How long the database has failed to take or give counts; 0 if it does not.",
+		"How long exchanges of counts with the database have been failing; 0 if they work.",
 	}
 	dirtyInfo = Info{
 		"oauth_sync_dirty_keys", Gauge, nil,
@@ -202,11 +202,11 @@ var (
 	}
 	dueInfo = Info{
 		"oauth_sync_due_keys", Gauge, nil,
-		"Keys of those whose exchange is due.",
+		"Keys with an exchange that is due, a part of oauth_sync_dirty_keys.",
 	}
 	instancesInfo = Info{
 		"oauth_sync_instances", Gauge, nil,
-		"Instances that are alive as far as this one knows, itself included.",
+		"Live instances that this one knows, including itself.",
 	}
 	commandsInfo = Info{
 		"oauth_sync_commands_total", Counter,
@@ -216,17 +216,17 @@ var (
 	commandFailsInfo = Info{
 		"oauth_sync_command_failures_total", Counter,
 		[]string{"command"},
-		"Commands of those that failed as a whole.",
+		"Commands that failed as a whole.",
 	}
 	bulkSizeInfo = Info{
 		"oauth_sync_bulk_size", Histogram,
 		[]string{"command"},
-		"Keys in one command, of write and read.",
+		"Keys per write or read command.",
 	}
 	bulkDurationInfo = Info{
 		"oauth_sync_bulk_duration_seconds", Histogram,
 		[]string{"command"},
-		"Time that one command took, of write and read. Native and classic buckets.",
+		"Duration of write and read commands. Native and classic buckets.",
 	}
 	writesInfo = Info{
 		"oauth_sync_writes_total", Counter,
@@ -235,32 +235,32 @@ var (
 	}
 	expiredInfo = Info{
 		"oauth_sync_expired_counts_total", Counter, nil,
-		"Counts that grew too old to matter before they could be written.",
+		"Counts that left their window before they could be written.",
 	}
 	foreignInfo = Info{
 		"oauth_sync_foreign_documents_total", Counter, nil,
-		"Documents read that make no sense, as a whole or in part.",
+		"Counter documents with invalid content, in whole or in part.",
 	}
 	driftInfo = Info{
 		"oauth_sync_drift_total", Counter, nil,
-		"Times that a document held less than this instance had written; must stay 0.",
+		"Times that a document had less than this instance had written; must stay 0.",
 	}
 	clonesInfo = Info{
 		"oauth_sync_clones_total", Counter, nil,
-		"Times that a copy of this process was found to run under its ID, and another ID was taken.",
+		"Times that this instance took a new ID because a copy of its process runs under the old one.",
 	}
 	syncPanicsInfo = Info{
 		"oauth_sync_panics_total", Counter, nil,
-		"Panics of the syncer; each was logged, and it continued.",
+		"Panics of the syncer; each is logged, and the syncer continues.",
 	}
 	leftoverInfo = Info{
 		"oauth_sync_final_flush_leftover", Gauge, nil,
-		"Counts that the last flush before the stop could not write.",
+		"Counts that could not be written before the stop.",
 	}
 	clockOffsetInfo = Info{
 		"oauth_clock_offset_seconds", Gauge,
 		[]string{"clock"},
-		"By how much a clock is ahead of process time, which counts go by: wall (of this machine) and store (of the database; 0 while it cannot be read).",
+		"How far a clock is ahead of the process time that counting uses. Clock: wall (this machine) or store (the database; 0 while it cannot be read).",
 	}
 )
 
@@ -269,16 +269,16 @@ var (
 	configRevisionInfo = Info{
 		"oauth_config_revision", Gauge,
 		[]string{"config"},
-		"Revision in use of a configuration that is read from the store (clients, policies). Only a difference has a meaning.",
+		"Revision in use of the clients or policies in the store. Compare it between instances; the number itself has no meaning.",
 	}
 	configAgeInfo = Info{
 		"oauth_config_age_seconds", Gauge,
 		[]string{"config"},
-		"Time since the configuration was last known to be the newest.",
+		"Time since the clients or policies were last known to be current.",
 	}
 	unreadableInfo = Info{
 		"oauth_clients_unreadable", Gauge, nil,
-		"Clients that are not served, because what is stored of them cannot be read or is not valid.",
+		"Clients that are not served, because their record cannot be read or is not valid.",
 	}
 	unregisteredInfo = Info{
 		"oauth_policies_unregistered", Gauge, nil,
@@ -286,25 +286,25 @@ var (
 	}
 	fileRefusedInfo = Info{
 		"oauth_config_reload_failed", Gauge, nil,
-		"1 while the configuration file cannot be read or is not valid since it changed, so that the last good one stays in use.",
+		"1 while the changed configuration file cannot be read or is not valid; the last good one stays in use.",
 	}
 	fileRestartInfo = Info{
 		"oauth_config_restart_needed", Gauge, nil,
-		"Fields of the configuration file that have changed since the start and need a restart.",
+		"Fields of the configuration file that changed since the start and need a restart.",
 	}
 	fileLimitsInfo = Info{
 		"oauth_config_limits_hash", Gauge, nil,
-		"Hash of the limits in the configuration file in use. Only a difference has a meaning: instances do not agree on what applies.",
+		"Hash of the limits in the configuration file in use. Different hashes mean that instances have different limits.",
 	}
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
-		"Panics of background loops, which were restarted. Of equal ones in a row, one an hour is logged.",
+		"Panics of background loops, which are restarted. A repeated panic is logged once an hour.",
 	}
 	buildInfo = Info{
 		"oauth_build_info", Gauge,
 		[]string{"version", "revision", "goversion"},
-		"Always 1; the labels say what is running.",
+		"Always 1; the labels have the version.",
 	}
 )
 

@@ -5,22 +5,22 @@ var (
 	connectionsInfo = Info{
 		"oauth_connections", Gauge,
 		[]string{"listener"},
-		"Connections that are open. Listener: clients, operators or envoy.",
+		"Open connections. Listener: clients, operators or envoy.",
 	}
 	connectionsMaxInfo = Info{
 		"oauth_connections_max", Gauge,
 		[]string{"listener"},
-		"Connections that may be open, by the files and the memory that the process may use. One source may have a quarter of them, of operators and Envoy half.",
+		"Maximum of open connections, from the files and the memory that the process may use. One source may have a quarter of them; of operators and Envoy, half.",
 	}
 	streamsInfo = Info{
 		"oauth_connections_streams", Gauge,
 		[]string{"listener"},
-		"Requests of HTTP/2 that are under way; as many as connections may be.",
+		"HTTP/2 requests in progress. They have the same maximum as connections.",
 	}
 	connectionsExcessInfo = Info{
 		"oauth_connections_excess_total", Counter,
 		[]string{"listener", "outcome"},
-		"Connections, and requests of HTTP/2, beyond that. Outcomes: source (one was refused: its source has too many), total (it was refused: there are too many), silent (another one, without a request or waiting for its body, was ended to make room).",
+		"Connections and HTTP/2 requests over the maximum. Outcomes: source (refused: too many from its source), total (refused: too many), silent (an idle connection was closed to make room).",
 	}
 )
 

@@ -7,42 +7,42 @@ var (
 	gatewayRequestsInfo = Info{
 		"oauth_gateway_requests_total", Counter,
 		[]string{"outcome"},
-		"Token requests at the gateway. Outcomes: issued and failed (the upstream answered with a token, or with something else), denied (over a limit), crowded (429, because too many requests with credentials that have got no token yet are under way), refused (for another host, or the upstream could have read it differently), unreachable (the upstream did not answer), gone (the client hung up; a token that the upstream made all the same counts towards the limits), unjudged (a defect, with on_error: deny), passed (the judge of another proxy let it pass, and sees no more of it).",
+		"Token requests at the gateway. Outcomes: issued and failed (the upstream answered with or without a token), denied (over a limit), crowded (429: too many requests with unproven credentials are in progress), refused (for another host, or ambiguous), unreachable (no answer from the upstream), gone (the client disconnected; a token issued all the same counts), unjudged (a defect, with on_error: deny), passed (a proxy asked, and the request may pass).",
 	}
 	gatewayUnknownInfo = Info{
 		"oauth_gateway_unknown_users_total", Counter,
 		[]string{"reason"},
-		"Tokens whose user neither the upstream's answer nor its introspection shows, by why. They count for no user, or for the username of a password grant.",
+		"Tokens with an unknown user: neither the upstream's response nor introspection shows it. They count for no user, or for the username of a password grant.",
 	}
 	gatewayLateInfo = Info{
 		"oauth_gateway_late_total", Counter, nil,
-		"Tokens that were issued over a limit: of users whom only the answer showed, or with credentials that had got no token before. They count against the total of the client.",
+		"Tokens issued over a limit, because only the response showed the user, or because the credentials were unproven. They count towards the client's total.",
 	}
 	gatewayDefectsInfo = Info{
 		"oauth_gateway_defects_total", Counter, nil,
-		"Requests that the gateway failed to judge. Any is a defect; on_error says what became of them.",
+		"Requests that the gateway failed to decide because of a defect. on_error decided about them.",
 	}
 	gatewayUnderWayInfo = Info{
 		"oauth_gateway_under_way", Gauge, nil,
-		"Token requests that the upstream has not answered.",
+		"Token requests that the upstream has not answered yet.",
 	}
 	gatewaySubjectsInfo = Info{
 		"oauth_gateway_subjects", Gauge, nil,
-		"Refresh tokens and usernames of which the gateway knows the user.",
+		"Refresh tokens and usernames with a known user.",
 	}
 	gatewayReadsInfo = Info{
 		"oauth_gateway_subject_reads_total", Counter,
 		[]string{"outcome"},
-		"Refresh tokens that the gateway did not have in memory. Outcomes: found (their user was in the store), unknown (it was not), failed (the store failed, or took longer than 100 ms), skipped (the store was not asked: too many reads were under way, too many of that address found nothing, too many addresses had asked, or it had just failed).",
+		"Lookups of refresh tokens that were not in memory. Outcomes: found (in the store), unknown (not there), failed (an error, or over 100 ms), skipped (not looked up: too many reads in progress, too many unknown tokens from the address, too many addresses, or the store had just failed).",
 	}
 	gatewayWritesInfo = Info{
 		"oauth_gateway_subject_writes_total", Counter,
 		[]string{"outcome"},
-		"Users of refresh tokens for the store. Outcomes: stored, dropped (too many waited), given_up (the store failed for five minutes).",
+		"Writes of refresh tokens with their users to the store. Outcomes: stored, dropped (the queue was full), given_up (the store failed for five minutes).",
 	}
 	gatewayWritesWaitingInfo = Info{
 		"oauth_gateway_subject_writes_waiting", Gauge, nil,
-		"Users of refresh tokens that are not stored yet.",
+		"Refresh tokens with users that are not stored yet.",
 	}
 )
 
@@ -53,12 +53,12 @@ var (
 	gatewayDurationInfo = Info{
 		"oauth_gateway_request_duration_seconds", Histogram,
 		[]string{"outcome"},
-		"Time from the headers of a token request at the gateway to the end of its answer, the upstream included; at the judge, of a question. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
+		"Time from the headers of a token request to the end of its response, including the upstream; with --judge, the time for an answer. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
 	}
 	gatewayUpstreamInfo = Info{
 		"oauth_gateway_upstream_duration_seconds", Histogram,
 		[]string{"request", "code"},
-		"Time that the upstream took for an answer. Request: token (to the end of the answer) or other (to its headers). Code: the status, or none (it cannot be reached, or closed the connection), timeout (30 seconds), gone (the client hung up before). Native and classic buckets.",
+		"Response time of the upstream. Request: token (to the end of the response) or other (to its headers). Code: the status, or none (unreachable, or the connection was closed), timeout (30 seconds), gone (the client disconnected). Native and classic buckets.",
 	}
 )
 

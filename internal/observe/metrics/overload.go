@@ -11,7 +11,7 @@ var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,
 		[]string{"class", "outcome"},
-		"Requests that admission control decided. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused or work waits longer than overload.target, by a caller that has hung up).",
+		"Requests at overload control. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (503; a sign-in or password grant also later, if no processor is free for its password), would_shed (dry-run), abandoned (the caller disconnected during an overload).",
 	}
 	overloadModeInfo = Info{
 		"oauth_overload_mode", Gauge,
@@ -20,40 +20,40 @@ var (
 	}
 	overloadWaitInfo = Info{
 		"oauth_overload_wait_seconds", Gauge, nil,
-		"How long work waits for the processor, bursts left out: what overload.target is compared with.",
+		"How long work waits for a processor, without bursts. It is compared with overload.target.",
 	}
 	overloadRefusedInfo = Info{
 		"oauth_overload_refused_ratio", Gauge, nil,
-		"Share of requests that are refused at the moment because work waits; in dry-run, that would be.",
+		"Share of requests that are refused at the moment; in dry-run, that would be refused.",
 	}
 	overloadUpToInfo = Info{
 		"oauth_overload_refused_criticality", Gauge, nil,
-		"Highest criticality of which some requests are refused, or in dry-run would be: 0 none, 1 sheddable, 2 sheddable_plus, 3 critical, 4 critical_plus.",
+		"Highest criticality that is refused in part, or would be in dry-run: 0 none, 1 sheddable, 2 sheddable_plus, 3 critical, 4 critical_plus.",
 	}
 	overloadUselessInfo = Info{
 		"oauth_overload_useless_seconds", Gauge, nil,
-		"How long nearly all requests have been refused, the most critical ones included; 0 if they are not.",
+		"How long nearly all requests have been refused, including the most critical ones; 0 if that is not so.",
 	}
 	overloadInFlightInfo = Info{
 		"oauth_overload_in_flight", Gauge, nil,
-		"Requests that were admitted and are being worked on, without those that are at the store or wait for it.",
+		"Admitted requests in progress, without those that wait for the store.",
 	}
 	storeQueueLimitInfo = Info{
 		"oauth_store_queue_limit", Gauge, nil,
-		"Calls of requests to the store at once, as many as it gains from now; at most as the connections allow.",
+		"Calls to the store at once that are allowed now. The limit adapts to the store, up to its connections.",
 	}
 	storeQueueInFlightInfo = Info{
 		"oauth_store_queue_in_flight", Gauge, nil,
-		"Calls of requests that the store is working on.",
+		"Calls in progress at the store.",
 	}
 	storeQueueWaitingInfo = Info{
 		"oauth_store_queue_waiting", Gauge, nil,
-		"Calls of requests that wait for a place.",
+		"Calls to the store that are queued.",
 	}
 	storeQueueRequestsInfo = Info{
 		"oauth_store_queue_requests_total", Counter,
 		[]string{"criticality", "outcome"},
-		"Calls of requests to the store. Criticality: sheddable, sheddable_plus, critical or critical_plus; sheddable too before the limiter was asked. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
+		"Calls to the store by requests. Criticality: sheddable (also before the limiter has decided), sheddable_plus, critical or critical_plus. Outcomes: admitted, shed (503), would_shed (dry-run), abandoned (the caller disconnected while it was queued).",
 	}
 )
 
