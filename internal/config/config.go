@@ -14,38 +14,38 @@ type Config struct {
 	// Empty: derived from a loopback Listen.
 	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; derived from a loopback --listen if empty" redact:"password"`
 	Listen      string `json:"listen" help:"host:port to serve clients on; port 0 takes a free one"`
-	AdminListen string `json:"admin_listen,omitempty" help:"host:port of metrics, health and the admin API; empty for none"`
+	AdminListen string `json:"admin_listen,omitempty" help:"host:port to serve metrics, health and the admin API on; empty: off"`
 	// AdminTLS is the certificate of AdminListen. Without it AdminListen uses the certificate of
 	// TLS. With either of them, operators are served by HTTPS.
-	AdminTLS TLS `json:"admin_tls,omitzero" help:"admin address, if it has its own:"`
+	AdminTLS TLS `json:"admin_tls,omitzero" help:"for the admin address only:"`
 	// AdminClientCA is a PEM file of certificates. If set, a connection to AdminListen needs a
 	// client certificate signed by one of them.
-	AdminClientCA string `json:"admin_client_ca,omitempty" help:"PEM file of the CA whose client certificates the admin address requires; empty for none"`
+	AdminClientCA string `json:"admin_client_ca,omitempty" help:"PEM file of a CA; the admin address then requires client certificates from it"`
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
 	// TrustedProxies are the peers that may set TrustedHeader and X-Request-Id. Behind a proxy that
 	// terminates HTTPS for the server, the setting is required; it may be "none".
-	TrustedProxies Proxies `json:"trusted_proxies,omitempty" help:"addresses and ranges of the proxies that name the client; none if there are none"`
+	TrustedProxies Proxies `json:"trusted_proxies,omitempty" help:"addresses and ranges of the proxies in front; none: there is no proxy"`
 	// TrustedHeader is the header in which trusted proxies name the client. They overwrite it or
 	// append to it.
-	TrustedHeader string `json:"trusted_header" help:"where they name it: x-forwarded-for, or forwarded (RFC 7239)" values:"x-forwarded-for forwarded"`
-	TrustedHops   int    `json:"trusted_hops" help:"how many of them a request passes at most, one behind the other" range:"1 100"`
+	TrustedHeader string `json:"trusted_header" help:"header with the client's address: x-forwarded-for or forwarded (RFC 7239)" values:"x-forwarded-for forwarded"`
+	TrustedHops   int    `json:"trusted_hops" help:"number of proxies in a row that append to the header" range:"1 100"`
 	// DrainDelay is how long the server keeps answering after SIGTERM while its readiness fails, so
 	// that load balancers switch to other instances. 0: it stops at once.
-	DrainDelay      Duration `json:"drain_delay" help:"how long after SIGTERM requests are still taken while /readyz fails; 0s for not at all" range:"0s 1h"`
-	ShutdownTimeout Duration `json:"shutdown_timeout" help:"longest time that a graceful stop may take, after drain_delay" range:"1s 1h"`
+	DrainDelay      Duration `json:"drain_delay" help:"how long to serve requests after SIGTERM while /readyz fails; 0s: not at all" range:"0s 1h"`
+	ShutdownTimeout Duration `json:"shutdown_timeout" help:"limit for a graceful stop, after drain_delay" range:"1s 1h"`
 	Log             Log      `json:"log"`
 	// LogUsers selects the token requests that are logged with their user: [LogAllUsers] or
 	// [LogDeniedUsers].
-	LogUsers     string  `json:"log_users" help:"token requests whose user is in the log: all, or denied (those over a limit)" values:"all denied"`
-	LogUsernames bool    `json:"log_usernames,omitempty" help:"name these users in the log, instead of by a keyed hash"`
+	LogUsers     string  `json:"log_users" help:"which token requests are logged with their user: all, or denied (over a limit)" values:"all denied"`
+	LogUsernames bool    `json:"log_usernames,omitempty" help:"log usernames instead of keyed hashes"`
 	Metrics      Metrics `json:"metrics"`
 	Tracing      Tracing `json:"tracing"`
 	Store        Store   `json:"store"`
 	// Migrate brings a MongoDB database to the layout of this release at start. Without it, the
 	// server does not start on an older layout.
-	Migrate        bool           `json:"migrate,omitempty" help:"bring the MongoDB database to the layout of this release before serving"`
+	Migrate        bool           `json:"migrate,omitempty" help:"run migrate up on the MongoDB database before serving"`
 	Tokens         Tokens         `json:"tokens"`
 	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
@@ -87,12 +87,12 @@ type Log struct {
 
 // Metrics configures /metrics on AdminListen.
 type Metrics struct {
-	MaxClients int `json:"max_clients" help:"clients that have series of their own in /metrics; the others share one" range:"0 10000"`
+	MaxClients int `json:"max_clients" help:"clients with series of their own in /metrics; all others share one" range:"0 10000"`
 }
 
 // Tracing configures traces of requests.
 type Tracing struct {
-	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector to send traces to; empty for none" redact:"password"`
+	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector for traces; empty: no tracing" redact:"password"`
 	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1" range:"0 1"`
 }
 
@@ -109,43 +109,43 @@ type Embedded struct {
 
 // MongoDB is a database shared by any number of instances.
 type MongoDB struct {
-	URI string `json:"uri,omitempty" help:"MongoDB to keep everything in, instead of --data" redact:"password"`
+	URI string `json:"uri,omitempty" help:"URI of the MongoDB that stores everything, instead of --data" redact:"password"`
 	// URIFile is a file that holds the URI. It keeps the password out of the environment and the
 	// configuration.
-	URIFile  string `json:"uri_file,omitempty" help:"file that holds the URI, in place of --mongodb-uri"`
+	URIFile  string `json:"uri_file,omitempty" help:"file with the URI, instead of --mongodb-uri"`
 	Database string `json:"database" help:"database in that MongoDB"`
 }
 
 // Tokens configures the signature and the lifetimes of tokens.
 type Tokens struct {
-	Algorithm  keys.Algorithm `json:"algorithm" help:"signature of access tokens: ES256, EdDSA or RS256" values:"ES256 EdDSA RS256"`
+	Algorithm  keys.Algorithm `json:"algorithm" help:"signature algorithm of access tokens: ES256, EdDSA or RS256" values:"ES256 EdDSA RS256"`
 	AccessTTL  Duration       `json:"access_ttl" help:"lifetime of an access token" range:"1s 720h"`
 	RefreshTTL Duration       `json:"refresh_ttl" help:"lifetime of a refresh token" range:"1s 87600h"`
 	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; keep it above the windows of user limits" range:"1s 10m"`
 	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
 	// the successor is unused. 0: never.
-	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer again; 0s for never" range:"0s 10m"`
-	RefreshMaxAge Duration `json:"refresh_max_age" help:"age of a sign-in at which refreshing ends" range:"1s 87600h"`
+	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer; 0s: never" range:"0s 10m"`
+	RefreshMaxAge Duration `json:"refresh_max_age" help:"longest time from a sign-in to its last refresh" range:"1s 87600h"`
 	KeyRotation   Duration `json:"key_rotation" help:"age at which the signing key is replaced" range:"1h 87600h"`
 }
 
 // Sessions configures how long a browser stays signed in, and how many codes each session gets.
 type Sessions struct {
 	TTL   Duration `json:"ttl" help:"how long a browser stays signed in" range:"1m 8760h"`
-	Codes int64    `json:"codes" help:"authorization codes of one session within tokens.code_ttl, in each process" range:"1 1000000000"`
+	Codes int64    `json:"codes" help:"authorization codes per session within tokens.code_ttl, in each process" range:"1 1000000000"`
 }
 
 // Passwords bounds the work of checking passwords, which is deliberately expensive.
 type Passwords struct {
 	// Concurrency is how many passwords are checked at once, each with 19 MiB. Zero: half of the
 	// processors, at most 8, and at most as many as fit into a quarter of the memory.
-	Concurrency int `json:"concurrency,omitempty" help:"passwords checked at once, with 19 MiB each; derived from processors and memory if empty" range:"0 1024"`
+	Concurrency int `json:"concurrency,omitempty" help:"passwords hashed at once, 19 MiB each; empty: derived from processors and memory" range:"0 1024"`
 	// Processes selects where passwords are hashed: in processes of the lowest priority if the
 	// system supports that ("auto"), or in the server ("off").
-	Processes string `json:"processes" help:"hash in processes of the lowest priority where that helps: auto; or never: off" values:"auto off"`
+	Processes string `json:"processes" help:"hash in processes of the lowest priority: auto (where that helps) or off" values:"auto off"`
 	// SignInsPerMinute is how many correct passwords of one username are accepted from one address
 	// (an IPv6 address counts as its /64).
-	SignInsPerMinute int64 `json:"sign_ins_per_minute" help:"right passwords for one username from one address" range:"1 1000000000"`
+	SignInsPerMinute int64 `json:"sign_ins_per_minute" help:"correct passwords for one username from one address" range:"1 1000000000"`
 }
 
 // The values of [Passwords].Processes.
@@ -159,18 +159,18 @@ type Sync struct {
 	// Interval is how long the counts of a key wait that uses half of its limit. The counts of a
 	// key far below its limit wait up to ten times as long. Counts so near the limit that they
 	// could change a decision at another instance do not wait.
-	Interval Duration `json:"interval" help:"how long counts wait to be shared with other instances; less near a limit, ten times as long far below it" range:"10ms 1m"`
+	Interval Duration `json:"interval" help:"how long counts wait before they are shared; less near a limit, ten times as long far below it" range:"10ms 1m"`
 }
 
 // Audit configures the trail of changes by operators.
 type Audit struct {
-	Keep Duration `json:"keep" help:"how long the trail of operators' changes is kept" range:"24h 876000h"`
+	Keep Duration `json:"keep" help:"how long entries of the audit trail are kept" range:"24h 876000h"`
 }
 
 // Inspection limits the requests of one client to /introspect and /revoke, in each process.
 type Inspection struct {
-	IntrospectPerSecond int64 `json:"introspect_per_second" help:"requests of one client to /introspect, in each process" range:"1 100000000"`
-	RevokePerSecond     int64 `json:"revoke_per_second" help:"requests of one client to /revoke, in each process" range:"1 100000000"`
+	IntrospectPerSecond int64 `json:"introspect_per_second" help:"requests per client to /introspect, in each process" range:"1 100000000"`
+	RevokePerSecond     int64 `json:"revoke_per_second" help:"requests per client to /revoke, in each process" range:"1 100000000"`
 }
 
 // FailedAttempts limits wrong client secrets, wrong passwords, and invalid codes and refresh
@@ -178,7 +178,7 @@ type Inspection struct {
 // counts as its /64), so an attacker cannot lock out users at other addresses. For new addresses
 // see SlowAfter.
 type FailedAttempts struct {
-	Window  Duration     `json:"window" help:"window of the six other limits on failed attempts" range:"1s 24h"`
+	Window  Duration     `json:"window" help:"window of the per_address and per_name limits" range:"1s 24h"`
 	Clients FailureQuota `json:"clients" help:"wrong client secrets"`
 	Users   SignInQuota  `json:"users" help:"wrong passwords"`
 	Grants  FailureQuota `json:"grants" help:"invalid codes and refresh tokens of public clients"`
@@ -198,14 +198,14 @@ type SignInQuota struct {
 	// SlowAfter is a number of wrong passwords with one username, from all addresses and without a
 	// correct one in between. After it, attempts from unknown addresses are slowed down to one per
 	// SlowWait.
-	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, that slow down attempts from new addresses" range:"1 1000000000"`
-	SlowWait  Duration `json:"slow_wait" help:"that are slowed down: time between attempts" range:"1s 1h"`
+	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, after which new addresses are slowed down" range:"1 1000000000"`
+	SlowWait  Duration `json:"slow_wait" help:"when slowed down: time between attempts" range:"1s 1h"`
 }
 
 // RateLimit has the limits on token requests: the default limits of all clients, and the policies
 // of single clients.
 type RateLimit struct {
-	MaxKeys int `json:"max_keys" help:"counters kept in memory" range:"1 1073741824"`
+	MaxKeys int `json:"max_keys" help:"maximum of counters in memory" range:"1 1073741824"`
 	// RFC 6749 has no code for a 429. slow_down is from RFC 8628 section 3.5.
 	ErrorCode string `json:"error_code" help:"OAuth error code of a 429: temporarily_unavailable, slow_down, rate_limited, invalid_request" values:"temporarily_unavailable slow_down rate_limited invalid_request"`
 	ratelimit.Settings

@@ -21,29 +21,29 @@ type Gateway struct {
 	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server behind the gateway, without a path" redact:"password"`
 	// PublicURL is the origin at which clients reach the gateway. The upstream sees only this
 	// origin, and no other is served.
-	PublicURL string `json:"public_url,omitempty" help:"URL at which clients reach the gateway, without a path; the upstream sees no other host" redact:"password"`
+	PublicURL string `json:"public_url,omitempty" help:"URL of the gateway for clients, without a path; the upstream sees no other host" redact:"password"`
 	// TokenPath has the paths of its token endpoints. A segment * stands for any one segment, a
 	// first segment ** for any number.
-	TokenPath []string `json:"token_path,omitempty" help:"path of its token endpoint, repeatable; a segment * stands for any one, a first segment ** for any number"`
+	TokenPath []string `json:"token_path,omitempty" help:"path of the upstream's token endpoint, repeatable; * matches one segment, ** at the start any number"`
 	// Insecure allows plain HTTP beyond this machine: to Upstream and the introspection endpoint, or
 	// queries to the judge. Every caller of /judge can use up the limits of any client.
-	Insecure bool `json:"insecure,omitempty" help:"allow plain HTTP beyond this machine: to the upstream, or from a proxy that asks"`
+	Insecure bool `json:"insecure,omitempty" help:"allow plain HTTP to an upstream on another machine, or from a proxy there"`
 	// SubjectClaim names the user in the tokens of the upstream.
-	SubjectClaim string `json:"subject_claim" help:"claim that names the user in the upstream's tokens"`
+	SubjectClaim string `json:"subject_claim" help:"claim with the user in the upstream's tokens"`
 	// Introspection is the endpoint that returns the users of opaque tokens.
 	Introspection Introspection `json:"introspection,omitzero"`
 	// OnError is the decision if the gateway itself fails to decide a request: allow or deny.
-	OnError string `json:"on_error" help:"what becomes of a request that the gateway itself fails to judge: allow or deny" values:"allow deny"`
+	OnError string `json:"on_error" help:"allow or deny a request that the gateway fails to decide because of a defect" values:"allow deny"`
 	// MaxSubjects is the maximum number of refresh tokens and usernames with a known user.
-	MaxSubjects int `json:"max_subjects" help:"refresh tokens and usernames that are known by their user, at most" range:"1000 100000000"`
+	MaxSubjects int `json:"max_subjects" help:"maximum of refresh tokens and usernames with a known user" range:"1000 100000000"`
 	// ShareSubjects stores the users of refresh tokens, for other instances and the next start.
-	ShareSubjects bool `json:"share_subjects" help:"keep the users of refresh tokens in the store, for other instances and the next start"`
+	ShareSubjects bool `json:"share_subjects" help:"store the users of refresh tokens, for other instances and the next start"`
 	// Judge makes this server answer the queries of another proxy instead of being a proxy. There
 	// is then no Upstream.
-	Judge bool `json:"judge,omitempty" help:"answer the questions of another proxy at /judge, instead of being one before --upstream"`
+	Judge bool `json:"judge,omitempty" help:"answer another proxy at /judge, instead of forwarding to --upstream"`
 	// EnvoyListen is the address at which Envoy queries the judge over gRPC. Empty: no such
 	// listener.
-	EnvoyListen string `json:"envoy_listen,omitempty" help:"address for Envoy's questions over gRPC, with --judge; empty: none"`
+	EnvoyListen string `json:"envoy_listen,omitempty" help:"host:port to answer Envoy on over gRPC, with --judge; empty: off"`
 }
 
 // Enabled reports whether this server is a gateway, or decides for one.

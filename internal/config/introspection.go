@@ -14,11 +14,11 @@ import (
 // secret is given by its value or in a file, not both.
 type Introspection struct {
 	// URL is the URL of the endpoint. Empty disables introspection.
-	URL string `json:"url,omitempty" help:"URL at which users of opaque tokens are asked for (RFC 7662); empty for none" redact:"password"`
+	URL string `json:"url,omitempty" help:"introspection URL for users of opaque tokens (RFC 7662); empty: off" redact:"password"`
 	// ClientID authenticates the gateway there. Without it, no credentials are sent.
-	ClientID         string `json:"client_id,omitempty" help:"client_id of the gateway there; empty for no credentials"`
+	ClientID         string `json:"client_id,omitempty" help:"client_id of the gateway there; empty: no credentials"`
 	ClientSecret     string `json:"client_secret,omitempty" help:"its secret" redact:"all"`
-	ClientSecretFile string `json:"client_secret_file,omitempty" help:"file with that secret, instead of its value"`
+	ClientSecretFile string `json:"client_secret_file,omitempty" help:"file with the secret"`
 }
 
 // Secret returns the secret. It removes a line break at the end of the file. The error is

@@ -12,9 +12,9 @@ type Overload struct {
 	// Target is how long work may wait for the processor before the least critical requests are
 	// refused. A wait below a millisecond is normal on an idle machine. After a second, callers give
 	// up.
-	Target Duration `json:"target" help:"how long work may wait for the processor before something is refused" range:"1ms 1s"`
+	Target Duration `json:"target" help:"how long work may wait for a processor before requests are refused" range:"1ms 1s"`
 	// MaxInFlight is the maximum number of requests processed at once.
-	MaxInFlight int `json:"max_in_flight" help:"requests that are worked on at once, at most" range:"10 1000000"`
+	MaxInFlight int `json:"max_in_flight" help:"maximum of requests in progress" range:"10 1000000"`
 }
 
 func defaultOverload() Overload {
