@@ -116,7 +116,7 @@ func TestDecisions(t *testing.T) {
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.Decision("shop", "urn:made-up", "made-up")
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse, candidate_would_delay and candidate_would_ban are counted beside one of the others.
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted after a wait), would_delay (dry-run), banned, would_ban (dry-run), trusted. The candidate_ outcomes (candidate_would_deny, _reuse, _delay, _ban) are counted in addition to one of these.
 # TYPE oauth_ratelimit_decisions_total counter
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0
@@ -143,11 +143,11 @@ func TestTokens(t *testing.T) {
 	m.Issued("shop", "client_credentials", true)
 	m.Issued("shop", "refresh_token", false)
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_tokens_issued_total Access tokens issued. Those that are handed out again (over_limit: reuse) are none of them.
+# HELP oauth_tokens_issued_total Access tokens issued, without tokens that were returned again (over_limit: reuse).
 # TYPE oauth_tokens_issued_total counter
 oauth_tokens_issued_total{client_id="shop",grant_type="client_credentials"} 2
 oauth_tokens_issued_total{client_id="shop",grant_type="refresh_token"} 1
-# HELP oauth_tokens_wasted_total Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.
+# HELP oauth_tokens_wasted_total Access tokens issued while an equal one (same client, credential, user and scopes) had more than half of its life left. With refresh_token: early refreshes.
 # TYPE oauth_tokens_wasted_total counter
 oauth_tokens_wasted_total{client_id="shop",grant_type="client_credentials"} 1
 oauth_tokens_wasted_total{client_id="shop",grant_type="refresh_token"} 0
@@ -166,7 +166,7 @@ func TestOutageDecisions(t *testing.T) {
 	m.Decision("app", "client_credentials", metrics.WouldDeny)
 	m.OutageDecision("app", metrics.WouldDeny)
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.
+# HELP oauth_ratelimit_outage_decisions_total Decisions by a limit's on_outage (share or deny) while counts cannot be shared: allowed, denied, would_deny (dry-run). The last two include requests that got the last token again.
 # TYPE oauth_ratelimit_outage_decisions_total counter
 oauth_ratelimit_outage_decisions_total{client_id="other",outcome="allowed"} 0
 oauth_ratelimit_outage_decisions_total{client_id="other",outcome="denied"} 0
