@@ -19,7 +19,7 @@ type aim struct {
 var aims = []aim{
 	{"Poisson, at the limit of 100 a minute, one frame: wrong", 0.01, "load", "WRONG", []string{"1.00x", "sliding"}},
 	{"the same, two frames", 0.01, "load", "WRONG", []string{"1.00x", "sliding-2"}},
-	{"Poisson, at the limit of 100 a minute, one frame: wrong by more than 15 % of the limit", 0.01, "poisson", "FAR", []string{"sliding"}},
+	{"Poisson, at the limit of 100 a minute, one frame: off by more than 15 % of the limit", 0.01, "poisson", "FAR", []string{"sliding"}},
 	{"the same, two frames", 0.01, "poisson", "FAR", []string{"sliding-2"}},
 	{"Poisson, at 0.65 of 100 a minute, one frame: wrong", 0.01, "load", "WRONG", []string{"0.65x", "sliding"}},
 	{"at 0.70 of 100 a minute", 0.01, "load", "WRONG", []string{"0.70x", "sliding"}},
@@ -36,7 +36,7 @@ var aims = []aim{
 func (p printed) aims(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| what | aimed at | is | |\n|---|---|---|---|\n")
+	b.WriteString("| measure | goal | result | |\n|---|---|---|---|\n")
 	for _, a := range aims {
 		cell := p.cell(t, a.section, a.column, a.row...)
 		is, err := figure(cell)

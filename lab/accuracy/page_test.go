@@ -107,7 +107,7 @@ RATE   ALGORITHM  WRONG
 0.50x  sliding    0.01 %
 1.00x  sliding-2  12.50 %
 
-Requests and tokens of all clients; at most in 1s:
+Requests and tokens of all clients; AT MOST in any 1s:
 
 SEED  ALGORITHM  REQUESTS/S  AT MOST  TOKENS/S  SHARE
 1     sliding    1.67        11       1.57      0.002 %

@@ -31,19 +31,19 @@ const (
 var publishedFigures = []publishedFigure{
 	{cloudflare, "requests wrongly allowed or limited", "0.003 %", "mix", "WRONG", "sliding", ourMix + ", one frame, mean of four seeds"},
 	{cloudflare, "the same", "0.003 %", "mix", "WRONG", "sliding-2", "the same, two frames"},
-	{cloudflare, "sources about which that was wrong, of 270,000", "3", "mix", "KEYS", "sliding", "the same, one frame"},
-	{cloudflare, "mean difference of the real and the estimated rate", "6 %", "mix", "RATE ERROR", "sliding", "the same, one frame"},
-	{criteo, "fixed window: the most that passes", "2 limits", "edge", "WORST WINDOW", "fixed", "[bursts at a frame's edge](#bursts-at-a-frames-edge)"},
+	{cloudflare, "sources with wrong decisions, of 270,000", "3", "mix", "KEYS", "sliding", "the same, one frame"},
+	{cloudflare, "mean difference between real and estimated rate", "6 %", "mix", "RATE ERROR", "sliding", "the same, one frame"},
+	{criteo, "fixed window: maximum admitted", "2 limits", "edge", "WORST WINDOW", "fixed", "[bursts at a frame's edge](#bursts-at-a-frames-edge)"},
 	{criteo, "fixed window against the perfect one", "a chart", "wander", "RATE ERROR", "fixed", "[random traffic](#criteos-comparison): the mean difference"},
 	{criteo, "sliding window against the perfect one", "a chart", "wander", "RATE ERROR", "sliding", "the same"},
 	{criteo, "five windows of 15 s against the perfect one", "a chart", "wander", "RATE ERROR", "sliding-4", "the same"},
-	{wso2, "gateways that add up in Redis every 50 ms", "13.1 % over", "cluster-2x", meanAdmitted, "plain:50ms", twice},
+	{wso2, "gateways that synchronize through Redis every 50 ms", "13.1 % over", "cluster-2x", meanAdmitted, "plain:50ms", twice},
 	{wso2, "the same", "13.1 % over", "cluster-4x", meanAdmitted, "plain:50ms", fourTimes},
 	{wso2, "every 10 ms", "3.7 % over", "cluster-2x", meanAdmitted, "plain:10ms", twice},
 	{wso2, "the same", "3.7 % over", "cluster-4x", meanAdmitted, "plain:10ms", fourTimes},
 	{databricks, "clients that report every 100 ms", "about 5 % over", "cluster-2x", meanAdmitted, "plain:100ms", twice},
 	{databricks, "the same", "about 5 % over", "cluster-4x", meanAdmitted, "plain:100ms", fourTimes},
-	{"this server", "its own [rule](simulate-clusters.md#against-a-plain-interval) of when to write", "", "cluster-2x", meanAdmitted, "1s", twice},
+	{"this server", "its own [rule](simulate-clusters.md#against-a-plain-interval)", "", "cluster-2x", meanAdmitted, "1s", twice},
 	{"this server", "the same", "", "cluster-4x", meanAdmitted, "1s", fourTimes},
 }
 
@@ -54,7 +54,7 @@ const meanAdmitted = "MEAN"
 func (p printed) published(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| who | what | published | ours | on |\n|---|---|---|---|---|\n")
+	b.WriteString("| source | figure | published | ours | our traffic |\n|---|---|---|---|---|\n")
 	for _, f := range publishedFigures {
 		ours := p.cell(t, f.section, f.column, f.row)
 		if f.column == meanAdmitted {

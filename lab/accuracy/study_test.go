@@ -149,17 +149,17 @@ type table struct {
 func tables(per string) map[string]table {
 	return map[string]table{
 		decisions: {
-			"Each decision by the exact log of what the algorithm has itself admitted",
+			"Decisions, against the exact log of the algorithm's own admissions",
 			[]string{"ALGORITHM", "REQUESTS", "DENIED", "FALSE ADMITS", "FALSE DENIALS", "WRONG", "FAR", "WORST WINDOW"},
 			decisionRow,
 		},
 		flow: {
-			"Requests and tokens of all clients; at most in " + per,
+			"Requests and tokens of all clients; AT MOST in any " + per,
 			[]string{"ALGORITHM", "REQUESTS/S", "AT MOST", "TOKENS/S", "AT MOST", "LONGEST WAIT"},
 			flowRow,
 		},
 		estimates: {
-			"All requests counted, the estimate against the exact count",
+			"Estimates, against the exact count of all requests",
 			[]string{"ALGORITHM", "RATE ERROR", "AT MOST", "WRONGLY ALLOWED", "WRONGLY LIMITED", "WRONG", "KEYS", "NEAR"},
 			estimateRow,
 		},

@@ -37,7 +37,7 @@ func limited(requests int64, duration time.Duration) config {
 func faulty(title string, what func(c *config), flushes ...flush) study {
 	c := limited(600, 0)
 	what(&c)
-	return study{title: "10 instances, limit 600/60s, twice as many requests, " + title, config: c, instances: ten, rate: 2, flushes: flushes}
+	return study{title: "10 instances, limit 600/60s, twice the limit offered, " + title, config: c, instances: ten, rate: 2, flushes: flushes}
 }
 
 // spikes returns the traffic of clients that all ask for a token at the full hour.
@@ -51,7 +51,7 @@ func spikes(title string, sticky bool, instances []int, flushes ...flush) study 
 func many(title string, users int, sticky bool, instances []int, flushes ...flush) study {
 	c := limited(100, 2*time.Minute)
 	c.sticky = sticky
-	title += ", limit 100/60s, a hundredth as many requests, 2 minutes"
+	title += ", limit 100/60s, 1 % of the limit offered, 2 minutes"
 	return study{title: title, config: c, instances: instances, rate: 0.01, users: users, flushes: flushes}
 }
 
@@ -85,11 +85,11 @@ var sections = []section{
 	{clustersPage, "faults", "", []study{
 		faulty("1 % of messages lost", lossy(0.01)),
 		faulty("10 % of messages lost", lossy(0.1)),
-		faulty("messages take 100 ms, and 100 ms longer on average", func(c *config) {
+		faulty("100 ms per message, and 100 ms mean jitter", func(c *config) {
 			c.network.latency, c.network.jitter = 100*time.Millisecond, 100*time.Millisecond
 		}),
-		faulty("no database for five minutes after two", func(c *config) { c.network.down = []outage{{2 * time.Minute, 7 * time.Minute}} }),
-		faulty("clocks up to 5 minutes wrong, two of them set by an hour", skewed),
+		faulty("no database from minute 2 to 7", func(c *config) { c.network.down = []outage{{2 * time.Minute, 7 * time.Minute}} }),
+		faulty("clocks up to 5 minutes wrong, two of them stepped by an hour", skewed),
 		faulty("clocks up to 5 minutes wrong, a plain interval", func(c *config) { c.skew = 5 * time.Minute }, plainly),
 	}},
 	{clustersPage, "bursts", "", []study{
@@ -102,7 +102,7 @@ var sections = []section{
 	}}},
 	{scalePage, "many-keys", "", []study{
 		many("a million users", 1_000_000, false, few),
-		many("a million users, each always at one instance", 1_000_000, true, []int{100}),
+		many("a million users, each pinned to one instance", 1_000_000, true, []int{100}),
 		many("10,000 users", 10_000, false, few),
 		many("10,000 users, a plain interval", 10_000, false, few, plainly),
 	}},

@@ -36,7 +36,7 @@ func (r *report) barTable() string {
 			rows = append(rows, []string{control, b.what, b.want, b.got, verdict})
 		}
 	}
-	return page.Markdown([]string{"control", "what", "bar", "measured", ""}, rows)
+	return page.Markdown([]string{"control", "goal", "bar", "measured", ""}, rows)
 }
 
 // bars compares all measurements under a control with the bars.
@@ -54,13 +54,13 @@ func (r *report) bars(control string) (all []bar) {
 	at := fmt.Sprintf(", %s × capacity", page.Number(most.load))
 	if work := r.ownWork(most); work < ownWork {
 		all = append(all, bar{
-			"refresh and code succeed" + at, fmt.Sprintf("≥ %s %% (their work: %s %% of the processor)", percent(tokensBar), percent(work)),
+			"refreshes and codes succeed" + at, fmt.Sprintf("≥ %s %% (their work: %s %% of the processor)", percent(tokensBar), percent(work)),
 			percent(most.tokens.success()) + " %", most.tokens.success() >= tokensBar,
 		})
 	}
 	slowdown := most.tokens.p(99) / half.tokens.p(99)
 	all = append(all,
-		bar{"their p99" + at, fmt.Sprintf("≤ %d × that at %s × capacity", slowdownBar, page.Number(half.load)), page.Number(slowdown) + " ×", slowdown <= slowdownBar},
+		bar{"p99 of refreshes and codes" + at, fmt.Sprintf("≤ %d × p99 at %s × capacity", slowdownBar, page.Number(half.load)), page.Number(slowdown) + " ×", slowdown <= slowdownBar},
 		bar{"goodput" + at, fmt.Sprintf("≥ %v × capacity", goodputBar), page.Number(most.goodput/r.capacity) + " ×", most.goodput >= goodputBar*r.capacity},
 		bar{"useful work" + at, "shown", percent(most.useful) + " % of the processor", true},
 	)
@@ -74,7 +74,7 @@ func (r *report) bars(control string) (all []bar) {
 	}
 	memory := float64(most.memoryPeak) / float64(half.memoryPeak)
 	all = append(all, bar{
-		"memory at the peak" + at, fmt.Sprintf("≤ %v × that at %s × capacity", memoryBar, page.Number(half.load)), page.Number(memory) + " ×", memory <= memoryBar,
+		"peak memory" + at, fmt.Sprintf("≤ %v × peak at %s × capacity", memoryBar, page.Number(half.load)), page.Number(memory) + " ×", memory <= memoryBar,
 	})
 	return append(all, r.noticed(control)...)
 }

@@ -184,17 +184,17 @@ func TestBars(t *testing.T) {
 		}
 		return all
 	}
-	good := []string{"refre true", "their true", "goodp true", "usefu true", "recov true", "memor true", "refre true"}
+	good := []string{"refre true", "p99 o true", "goodp true", "usefu true", "recov true", "peak  true", "refre true"}
 	if got := verdicts("enforce"); !slices.Equal(got, good) {
 		t.Errorf("under control: %q", got)
 	}
-	bad := []string{"refre false", "their false", "goodp false", "usefu true", "recov false", "memor false", "refre false"}
+	bad := []string{"refre false", "p99 o false", "goodp false", "usefu true", "recov false", "peak  false", "refre false"}
 	if got := verdicts("none"); !slices.Equal(got, bad) {
 		t.Errorf("without: %q", got)
 	}
 	// More work than fits: the first bar does not hold for it.
 	r.rows[5].classes[refresh] = outcomes(16000, 8000, ms)
-	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refresh and code succeed") {
+	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refreshes and codes succeed") {
 		t.Errorf("a bar for more than the processor can do: %s", got)
 	}
 }

@@ -82,11 +82,11 @@ func (r *report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s. It took %s. Capacity: %s requests a second of the mix, %s of tokens without sign-ins.\n\n",
 		r.date, r.machine, r.took, page.Number(r.capacity), page.Number(r.tokenCapacity))
-	b.WriteString("What a request costs, each class alone, in processor µs:\n\n" + r.costTable())
-	b.WriteString("\nThe mix, by how much of it is offered:\n\n" + r.loadTable(mixSeries))
+	b.WriteString("Processor time per request, each class alone, in µs:\n\n" + r.costTable())
+	b.WriteString("\nThe mix, by offered load:\n\n" + r.loadTable(mixSeries))
 	b.WriteString("\nTokens only:\n\n" + r.loadTable(tokenSeries))
-	b.WriteString("\nThe mix, without and with one more client, which sends 50 times its limit:\n\n" + r.greedyTable())
-	b.WriteString("\nWhat is to hold:\n\n" + r.barTable())
+	b.WriteString("\nThe mix, with and without a client that sends 50 times its limit:\n\n" + r.greedyTable())
+	b.WriteString("\nGoals:\n\n" + r.barTable())
 	return b.String()
 }
 
@@ -121,7 +121,7 @@ func (r *report) loadTable(series string) string {
 			fmt.Sprintf("%d, %d", row.memoryBefore/mega, row.memoryPeak/mega), percent(row.others))
 		rows = append(rows, cells)
 	}
-	head := []string{"control", "× capacity", "a second", "refresh and code ok %", "client_credentials ok %"}
+	head := []string{"control", "× capacity", "offered/s", "refresh and code ok %", "client_credentials ok %"}
 	if series == mixSeries {
 		head = append(head, "sign-in ok %")
 	}
@@ -172,7 +172,7 @@ func (r *report) greedyTable() string {
 		})
 	}
 	return page.Markdown([]string{
-		"control", "× capacity", "that client", "refresh and code ok %", "p50 ms", "p99 ms", "client_credentials ok %", "p99 ms",
-		"sign-in ok %", "of that client denied %",
+		"control", "× capacity", "greedy client", "refresh and code ok %", "p50 ms", "p99 ms", "client_credentials ok %", "p99 ms",
+		"sign-in ok %", "greedy client denied %",
 	}, rows)
 }

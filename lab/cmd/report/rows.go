@@ -119,7 +119,7 @@ func tokens() (all []row) {
 		all = append(all, row{about: m.about, unit: m.unit, shown: m.shown, more: m.more, ours: fmt.Sprintf(format, "ours"), others: others})
 	}
 	all = append(all, beside("processor time of a token request", "cpu-µs/req", "1.1"), beside("token request at half that rate, p99", "p99-µs", "3"))
-	return append(all, row{about: "the limiter's part of a token request (target 2)", unit: "limiter-%", shown: "% processor time", ours: "TokenLimiter"})
+	return append(all, row{about: "the limiter's share of a token request (target 2)", unit: "limiter-%", shown: "% processor time", ours: "TokenLimiter"})
 }
 
 func abuse() (all []row) {

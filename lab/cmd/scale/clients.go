@@ -144,7 +144,7 @@ func clientTables(w *world) string {
 		}
 		columns = append(columns, column{"usable after", "usable", seconds}, column{"at most", "usableWorst", seconds})
 		if kind == mongodb {
-			columns = append(columns, column{"processor, for each", "change", aboutMilliseconds})
+			columns = append(columns, column{"processor time per registration", "change", aboutMilliseconds})
 		}
 		b.WriteString("\n" + titles[kind] + "\n\n" + w.figures.table("clients", columns, rowsOf(w.sizes.clients, "clients/"+kind+"/%d/")))
 	}

@@ -56,24 +56,24 @@ func (w *world) bench(ctx context.Context, name, pkg, bench, times, flag string)
 func familyTables(w *world) string {
 	microseconds := unit("µs")
 	const refreshed = "families/embedded/"
-	return "\nThe embedded file, by sign-ins that are alive:\n\n" +
+	return "\nThe embedded file, by live sign-ins:\n\n" +
 		w.figures.table("sign-ins", []column{
-			{"bytes for each", "file-B/family", unit("B")},
+			{"bytes per sign-in", "file-B/family", unit("B")},
 			{"opening", "open-ms", unit("ms")},
 			{"refresh, p50", "p50-µs", microseconds},
 			{"p99", "p99-µs", microseconds},
-			{"sweep, for each that is due", "sweep-µs/entry", microseconds},
+			{"sweep, per due record", "sweep-µs/entry", microseconds},
 		}, rowsOf([]int{1000, w.sizes.families}, "families/embedded/families=%d/")) +
-		"\nThe embedded file, a thousand sign-ins, by refreshes that were made of them:\n\n" +
+		"\nThe embedded file, a thousand sign-ins, by refreshes:\n\n" +
 		page.Markdown([]string{"after refreshes", "file in use", "refresh, p50", "p99"}, [][]string{
 			w.refreshedRow("1,000", refreshed+"file-B-before", refreshed+"first-"),
 			w.refreshedRow(page.Number(w.figures[refreshed+"refreshes"]), refreshed+"file-B-after", refreshed+"last-"),
 		}) +
-		"\nMongoDB's stand-in, by sign-ins that are alive:\n\n" +
+		"\nMongoDB's stand-in, by live sign-ins:\n\n" +
 		w.figures.table("sign-ins", []column{
-			{"bytes of the document", "B/document", unit("B")},
-			{"commands for a refresh", "commands/op", page.Number},
-			{"documents that a refresh adds", "documents/op", page.Number},
+			{"document size", "B/document", unit("B")},
+			{"commands per refresh", "commands/op", page.Number},
+			{"new documents per refresh", "documents/op", page.Number},
 			{"refresh, p50", "p50-µs", microseconds},
 			{"p99", "p99-µs", microseconds},
 		}, rowsOf([]int{1000, w.sizes.documents}, "families/mongodb/%d/"))

@@ -85,13 +85,13 @@ func (w *world) measureChanges(ctx context.Context, all []*instance, polled stri
 func policyTables(w *world) string {
 	var b strings.Builder
 	for _, kind := range kinds() {
-		columns := append(costOfStart(), column{"a change is answered after", "answered", seconds})
+		columns := append(costOfStart(), column{"response time of a change", "answered", seconds})
 		if kind == mongodb {
 			columns = append(columns, column{"in force on all after", "usable", seconds}, column{"at most", "usableWorst", seconds})
 		} else {
-			columns = append(columns, column{"it writes", "written", kibi})
+			columns = append(columns, column{"written per change", "written", kibi})
 		}
-		columns = append(columns, column{"processor, for each", "change", aboutMilliseconds}, column{"peak after the changes", "peakOfChange", mebi})
+		columns = append(columns, column{"processor time per change", "change", aboutMilliseconds}, column{"peak after the changes", "peakOfChange", mebi})
 		b.WriteString("\n" + titles[kind] + "\n\n" + w.figures.table("policies", columns, rowsOf(w.sizes.policies, "policies/"+kind+"/%d/")))
 	}
 	return b.String()

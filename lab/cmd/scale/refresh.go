@@ -109,11 +109,11 @@ func stored(ctx context.Context, s *servers.Store) (bytes, records int, err erro
 
 func refreshTables(w *world) string {
 	columns := []column{
-		{"bytes stored for each", "bytes", unit("B")},
-		{"records for each", "records", page.Number},
+		{"bytes per refresh", "bytes", unit("B")},
+		{"records per refresh", "records", page.Number},
 		{"p50", "p50", unit("µs")},
 		{"p99", "p99", unit("µs")},
-		{"processor time of the server", "processor", unit("µs")},
+		{"server processor time per refresh", "processor", unit("µs")},
 	}
 	var b strings.Builder
 	for _, kind := range kinds() {

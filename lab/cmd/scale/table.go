@@ -80,7 +80,7 @@ func costOfStart() []column {
 		{"start", "start", seconds},
 		{"processor", "startProcessor", seconds},
 		{"peak", "peak", mebi},
-		{"of it the file", "peakFile", mebi},
+		{"mapped files", "peakFile", mebi},
 		{"at rest", "idle", unit("ms/s")},
 	}
 }
