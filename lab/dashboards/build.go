@@ -141,7 +141,7 @@ func byName(name string, ps ...Property) Override {
 	return Override{Matcher{"byName", name}, ps}
 }
 
-// byRegexp is an override for the series whose names match.
+// byRegexp is an override for series with matching names.
 func byRegexp(expr string, ps ...Property) Override {
 	return Override{Matcher{"byRegexp", expr}, ps}
 }

@@ -22,7 +22,7 @@ type Dashboard struct {
 	Panels        []Panel     `json:"panels"`
 }
 
-// Annotations holds the queries whose results are marked in all charts.
+// Annotations holds queries with results that are marked in all charts.
 type Annotations struct {
 	List []Annotation `json:"list"`
 }
@@ -75,7 +75,7 @@ type Variable struct {
 	Current    map[string]any `json:"current"`
 }
 
-// Option is one value of a variable whose values are fixed.
+// Option is one value of a variable with fixed values.
 type Option struct {
 	Text     string `json:"text"`
 	Value    string `json:"value"`

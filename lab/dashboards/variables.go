@@ -23,10 +23,10 @@ func choice(name, label, query string) Variable {
 	}
 }
 
-// RateOver returns the values of the variable $over, the range of the rates that are drawn beside
-// limits. A rate is that of the time between the first and the last scrape in its range, so each range
-// is a scrape interval (15 s) longer than its name: then a client that uses up a limit of 60 a minute
-// at once is drawn at 60 a minute, and not above the limit.
+// RateOver returns the values of the variable $over, the range of the rates drawn beside limits.
+// Prometheus computes a rate between the first and the last scrape in its range. So each range is a
+// scrape interval (15 s) longer than its name, and a client that uses up 60 a minute at once is drawn
+// at 60 a minute, not above the limit.
 func RateOver() []Option {
 	return []Option{
 		{Text: "1 minute", Value: "75s", Selected: true},

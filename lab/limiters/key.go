@@ -14,8 +14,8 @@ const (
 // MaxKeys is the number of different keys.
 const MaxKeys = 10_000_000
 
-// Key is a key whose bytes can be written anew: as in a server, the bytes of the key have just been read
-// from a request, and are in the cache.
+// Key is a key with bytes that are rewritten for each decision. In a server, too, the bytes of a key
+// were just read from a request and are in the cache.
 type Key struct{ text [keySize]byte }
 
 // NewKey returns the key of number 0.

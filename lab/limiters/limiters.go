@@ -6,10 +6,10 @@ import "time"
 
 // Limiter decides on the requests of keys.
 type Limiter interface {
-	// Allow reports whether one more request of the key passes, and counts it. The first request of a key
-	// comes with a string that may be kept; later ones may come with a [Key], whose memory changes.
+	// Allow reports whether one more request of the key passes, and counts it. The limiter may keep the
+	// string of the first request of a key. Later strings may be of a [Key], so their bytes change.
 	Allow(key string) bool
-	// Close ends what runs in the background.
+	// Close stops background work.
 	Close() error
 }
 

@@ -37,7 +37,7 @@ func (o *ours) Allow(key string) bool {
 	return !d.Rejected()
 }
 
-// Settle plays a syncer whose writes are applied at once, to all that is due.
+// Settle exchanges all due counters, like a syncer with a store that applies writes at once.
 func (o *ours) Settle() {
 	now, seq := o.now(), int64(1)
 	for _, p := range o.sync.Due(now, nil) {

@@ -69,8 +69,8 @@ func sortedSet(c *redis.Client, l Limit) decide {
 	}
 }
 
-// weighted admits by the count of the present window, and that of the one before in proportion to how much of it is
-// still within the last window's length.
+// weighted admits by the count of the present window plus the previous count, weighted by the overlap of the
+// previous window with the last window's length.
 var weighted = redis.NewScript(`
 local counts = redis.call('MGET', KEYS[1], KEYS[2])
 local current, previous = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')

@@ -149,7 +149,7 @@ type Figures struct {
 	Statuses map[int]int
 	// Rate is how many answers came in a second of the interval, of all requests.
 	Rate float64
-	// Stalled is the share of the interval during which the generator did not run. Latencies have that in them.
+	// Stalled is the share of the interval during which the generator did not run. Latencies include it.
 	Stalled float64
 }
 

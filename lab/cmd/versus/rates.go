@@ -149,7 +149,7 @@ func (r *requests) Done(_ load.Call, status int, body []byte) {
 	}
 }
 
-// send sends requests without a pause, until the time is over or there are no more.
+// send sends requests without a pause until d is over or next returns false.
 func (i *instance) send(ctx context.Context, connections int, d time.Duration, next func() ([]byte, bool)) (*load.Result, error) {
 	r := &requests{next: next}
 	return i.Saturate(ctx, connections, d, r, &r.err)
