@@ -1,19 +1,20 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"oauth-server/internal/overload/proctime"
 )
-
-// errProc is returned for a text that is not what Linux has there.
-var errProc = errors.New("unexpected text in /proc")
 
 // Reader reads the processor time that a process has used so far.
 type Reader func() (time.Duration, error)
@@ -26,72 +27,36 @@ func Threads(pid int) Reader {
 	}
 }
 
-// Hundredth is the unit of times in /proc/stat and /proc/PID/stat.
-const Hundredth = 10 * time.Millisecond
-
-// Where the processor time is in /proc/PID/stat after the name of the program: user time, followed by system time.
-const (
-	ownTimes   = 11
-	endedTimes = 13 // of children that have ended and were waited for
-)
-
 // Whole returns the reader of a process that may end threads. It counts in hundredths of a second.
 func Whole(pid int) Reader {
-	return func() (time.Duration, error) { return stat(pid, ownTimes) }
-}
-
-// EndedChildren returns the processor time of the children of a process that have ended and were waited for. It counts
-// in hundredths of a second.
-func EndedChildren(pid int) (time.Duration, error) { return stat(pid, endedTimes) }
-
-// stat returns the sum of the times in that field of /proc/PID/stat and the next.
-func stat(pid, field int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program is in parentheses
-	fields := strings.Fields(rest)
-	if len(fields) <= field+1 {
-		return 0, fmt.Errorf("%w: %q", errProc, text)
-	}
-	user, err := strconv.ParseInt(fields[field], 10, 64)
-	system, also := strconv.ParseInt(fields[field+1], 10, 64)
-	return time.Duration(user+system) * Hundredth, errors.Join(err, also)
-}
-
-// Busy returns how long a processor was busy, or all of the machine with AnyCore. Time that the hypervisor took is not
-// part of it. It counts in hundredths of a second.
-func Busy(core int) (busy time.Duration, err error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	name := "cpu "
-	if core != AnyCore {
-		name = fmt.Sprintf("cpu%d ", core)
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, found := strings.CutPrefix(line, name); found {
-			return busyOf(strings.Fields(rest))
-		}
-	}
-	return 0, fmt.Errorf("%w: no %s", errProc, name)
-}
-
-// busyOf sums up the times user, nice, system, irq and softirq. User time has that of guests in it.
-func busyOf(fields []string) (busy time.Duration, err error) {
-	for _, i := range []int{0, 1, 2, 5, 6} {
-		if i >= len(fields) {
-			return 0, fmt.Errorf("%w: %q", errProc, fields)
-		}
-		n, err := strconv.ParseInt(fields[i], 10, 64)
+	return func() (time.Duration, error) {
+		p, err := procfs.NewProc(pid)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %q", errProc, fields)
+			return 0, err
 		}
-		busy += time.Duration(n) * Hundredth
+		s, err := p.Stat()
+		return seconds(s.CPUTime()), err
 	}
-	return busy, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Busy returns how long a processor was busy, or all of the machine with AnyCore, in hundredths of a second. Time that the
+// hypervisor took is not part of it. The time of guests is part of the user time.
+func Busy(core int) (time.Duration, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	all, err := fs.Stat()
+	if err != nil {
+		return 0, err
+	}
+	c := all.CPUTotal
+	if core != AnyCore {
+		c = all.CPU[int64(core)]
+	}
+	return seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ), nil
 }
 
 // Resident is the resident memory of a process, in bytes.
@@ -105,38 +70,40 @@ func (r Resident) Own() int64 { return r.Now - r.File }
 
 // Memory returns the resident memory of a process.
 func Memory(pid int) (Resident, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return residentOf(string(text)), err
-}
-
-func residentOf(status string) Resident {
-	kib := func(name string) int64 {
-		n, _ := strconv.ParseInt(strings.TrimSuffix(field(status, name), " kB"), 10, 64)
-		return n << 10
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return Resident{}, err
 	}
-	return Resident{Peak: kib("VmHWM"), Now: kib("VmRSS"), File: kib("RssFile") + kib("RssShmem")}
+	s, err := p.NewStatus()
+	return Resident{Peak: int64(s.VmHWM), Now: int64(s.VmRSS), File: int64(s.RssFile + s.RssShmem)}, err //nolint:gosec // G115: bytes of memory
 }
 
-// field returns the value of the first line "name : value".
-func field(text, name string) string {
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
+// Written returns the bytes that a process has handed to write calls of files and sockets, and those that it made the kernel
+// write to a disk.
+func Written(pid int) (handedOver, disk float64, err error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, 0, err
 	}
-	return ""
+	io, err := p.IO()
+	return float64(io.WChar), float64(io.WriteBytes), err
 }
 
-// Machine describes the machine: processors, kernel, Go version, memory.
+// Machine describes the machine: processors, kernel, Go version, memory. What cannot be read is left out.
 func Machine() string {
-	cpus, _ := os.ReadFile("/proc/cpuinfo")
-	memory, _ := os.ReadFile("/proc/meminfo")
+	fs, _ := procfs.NewDefaultFS()
+	processors, _ := fs.CPUInfo() // also those that this process may not use
+	memory, _ := fs.Meminfo()
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
-	kib, _ := strconv.ParseInt(strings.TrimSuffix(field(string(memory), "MemTotal"), " kB"), 10, 64)
-	processors := strings.Count(string(cpus), "model name\t: ") // also those that this process may not use
-	return fmt.Sprintf("%d × %s, %d GiB of memory, Linux %s, %s",
-		processors, field(string(cpus), "model name"), (kib+1<<19)>>20, version, runtime.Version())
+	model, kib := "", uint64(0)
+	if len(processors) > 0 {
+		model = processors[0].ModelName
+	}
+	if memory.MemTotal != nil {
+		kib = *memory.MemTotal
+	}
+	return fmt.Sprintf("%d × %s, %d GiB of memory, Linux %s, %s", len(processors), model, (kib+1<<19)>>20, version, runtime.Version())
 }
 
 // LoadAverage returns the load average of the last minute.
@@ -144,4 +111,107 @@ func LoadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	load, _, _ := strings.Cut(string(text), " ")
 	return load
+}
+
+// Usage is what a process and its children have used up to a time.
+type Usage struct {
+	At          time.Time
+	Ran, Waited time.Duration // of the process: processor time, and how long it waited for a processor
+	Children    time.Duration // processor time of the children that run
+	Ended       time.Duration // of those that have ended, in hundredths of a second
+	Memory      int64         // bytes resident, of the process
+	ChildMemory int64         // of its children
+	Busy        time.Duration // of the processor, with all programs, in hundredths of a second
+}
+
+func (u *Usage) processor() time.Duration { return u.Ran + u.Children + u.Ended }
+
+// UsageOf returns the usage of a process that runs on that processor.
+func UsageOf(pid, core int) (u Usage, err error) {
+	u.At = time.Now()
+	own, err := proctime.Of(pid)
+	if err != nil {
+		return u, err
+	}
+	u.Ran, u.Waited = own.Ran, own.Waited
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return u, err
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return u, err
+	}
+	u.Ended = seconds(float64(stat.CUTime+stat.CSTime) / 100)
+	memory, err := Memory(pid)
+	u.Memory = memory.Now
+	for _, child := range children(pid) {
+		times, failed := proctime.Of(child)
+		memory, alsoFailed := Memory(child)
+		if failed == nil && alsoFailed == nil { // else it has just ended
+			u.Children += times.Ran
+			u.ChildMemory += memory.Now
+		}
+	}
+	busy, failed := Busy(core)
+	u.Busy = busy
+	return u, errors.Join(err, failed)
+}
+
+// children returns the children of a process.
+func children(pid int) (all []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		text, _ := os.ReadFile(file) //nolint:gosec // G304: a file of /proc
+		for _, field := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(field); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// Sample reads the usage of a process at an interval, until the context ends.
+func Sample(ctx context.Context, pid, core int, every time.Duration) (all []Usage) {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		if u, err := UsageOf(pid, core); err == nil {
+			all = append(all, u)
+		}
+		select {
+		case <-ctx.Done():
+			return all
+		case <-ticks.C:
+		}
+	}
+}
+
+// Shares is the usage in an interval, in processors.
+type Shares struct {
+	Process, Waited, Children float64
+	Others                    float64 // of the processor, for other programs
+}
+
+// Between returns the usage in [from, to], from the first and last samples in that interval.
+func Between(all []Usage, from, to time.Time) (s Shares) {
+	var first, last *Usage
+	for i := range all {
+		if first == nil && !all[i].At.Before(from) {
+			first = &all[i]
+		}
+		if !all[i].At.After(to) {
+			last = &all[i]
+		}
+	}
+	if first == nil || last == nil || !last.At.After(first.At) {
+		return Shares{}
+	}
+	took := last.At.Sub(first.At)
+	share := func(d time.Duration) float64 { return d.Seconds() / took.Seconds() }
+	s.Process, s.Waited = share(last.Ran-first.Ran), share(last.Waited-first.Waited)
+	s.Children = share(last.processor()-first.processor()) - s.Process
+	s.Others = max(0, share(last.Busy-first.Busy)-s.Process-s.Children)
+	return s
 }

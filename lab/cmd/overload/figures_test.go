@@ -121,29 +121,6 @@ func TestMix(t *testing.T) {
 	}
 }
 
-func TestBetween(t *testing.T) {
-	t.Parallel()
-	at := time.Now()
-	samples := []usage{
-		{at: at, server: 0},
-		{at: at.Add(time.Second), server: 1 * time.Second, children: 2 * time.Second, busy: 10 * time.Second, memory: 7},
-		{at: at.Add(2 * time.Second), server: 1200 * ms, children: 1500 * ms, ended: time.Second, busy: 11 * time.Second, memory: 9},
-		{at: at.Add(3 * time.Second), server: 9 * time.Second, memory: 20},
-	}
-	got := between(samples, at.Add(500*ms), at.Add(2500*ms))
-	want := shares{server: 0.2, children: 0.5, others: 0.3}
-	for what, d := range map[string]float64{
-		"server": got.server - want.server, "children": got.children - want.children, "others": got.others - want.others,
-	} {
-		if math.Abs(d) > 1e-9 {
-			t.Errorf("%s: got %+v, want %+v", what, got, want)
-		}
-	}
-	if got := between(samples, at.Add(2100*ms), at.Add(2200*ms)); got != (shares{}) {
-		t.Errorf("between two samples: %+v", got)
-	}
-}
-
 // outcomes are figures of requests of which some are ok, in that time.
 func outcomes(due, ok int, took time.Duration) figures {
 	return figures{Figures: load.Figures{

@@ -96,7 +96,7 @@ func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args
 // sent is the result of a load.
 type sent struct {
 	*load.Result
-	usage []usage
+	usage []process.Usage
 }
 
 // send sends a load of a mix, and samples the server's usage during it. The stream has its phases, or how many requests
@@ -106,8 +106,8 @@ func (m *measurement) send(ctx context.Context, mix mix, seed uint64, stream loa
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the generator has its processor for itself
 	sampling, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sampled := make(chan []usage)
-	go func() { sampled <- sample(sampling, m.world.server.PID()) }()
+	sampled := make(chan []process.Usage)
+	go func() { sampled <- process.Sample(sampling, m.world.server.PID(), process.ServerCore, time.Second/10) }()
 	source := newMixed(m.world, mix, seed)
 	stream.Source, stream.From = source, addresses()
 	if stream.Closed == 0 {
@@ -189,9 +189,9 @@ func (m *measurement) cost(ctx context.Context, c class) (_ cost, others float64
 			return cost{}, 0, fmt.Errorf("an answer is %d", r.Status)
 		}
 	}
-	used := between(s.usage, s.Began, s.Began.Add(m.costs))
+	used := process.Between(s.usage, s.Began, s.Began.Add(m.costs))
 	micros := 1e6 / (float64(len(s.Records)) / m.costs.Seconds())
-	return cost{c, used.server * micros, used.children * micros, len(s.Records)}, used.others + s.Stalled(0, m.costs), nil
+	return cost{c, used.Process * micros, used.Children * micros, len(s.Records)}, used.Others + s.Stalled(0, m.costs), nil
 }
 
 // capacityOf returns how many requests of a mix the server answers a second while some are always under
@@ -213,8 +213,8 @@ func (m *measurement) capacityOf(ctx context.Context, x mix) (rate, others float
 			n++
 		}
 	}
-	used := between(s.usage, s.Began, s.Began.Add(m.capacity))
-	return float64(n) / m.capacity.Seconds(), used.others + s.Stalled(0, m.capacity), nil
+	used := process.Between(s.usage, s.Began, s.Began.Add(m.capacity))
+	return float64(n) / m.capacity.Seconds(), used.Others + s.Stalled(0, m.capacity), nil
 }
 
 // codesFor returns how many codes all loads together need.
@@ -366,13 +366,13 @@ func (m *measurement) fill(r *row, s *sent) {
 	}
 	r.tokens = figure(s.Result, from, to, refresh, code)
 	r.all = figure(s.Result, from, to, refresh, code, clientOnly, signIn)
-	used := between(s.usage, s.Began.Add(from), s.Began.Add(to))
-	r.serverShare, r.hashingShare, r.others = used.server, used.children, used.others
+	used := process.Between(s.usage, s.Began.Add(from), s.Began.Add(to))
+	r.serverShare, r.hashingShare, r.others = used.Process, used.Children, used.Others
 	r.memoryPeak = 0
 	for i, u := range s.usage {
 		if i == 0 {
-			r.memoryBefore = u.memory
+			r.memoryBefore = u.Memory + u.ChildMemory
 		}
-		r.memoryPeak = max(r.memoryPeak, u.memory)
+		r.memoryPeak = max(r.memoryPeak, u.Memory+u.ChildMemory)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/lab/process"
 	"oauth-server/lab/servers"
 )
 
@@ -65,8 +66,7 @@ func (w *world) measureChanges(ctx context.Context, all []*instance, polled stri
 	if err != nil {
 		return err
 	}
-	const handedOver = "wchar" // bytes that were handed to write calls, of files and of sockets
-	before, err := written(all[0].PID(), handedOver)
+	before, _, err := process.Written(all[0].PID())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (w *world) measureChanges(ctx context.Context, all []*instance, polled stri
 	if err != nil {
 		return err
 	}
-	after, err := written(all[0].PID(), handedOver)
+	after, _, err := process.Written(all[0].PID())
 	w.figures[name+"written"] = (after - before) / float64(w.sizes.quiet)
 	w.figures[name+"peakOfChange"] = float64(peakOf(all).Peak)
 	return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oauth-server/lab/page"
+	"oauth-server/lab/process"
 	"oauth-server/lab/servers"
 )
 
@@ -132,7 +133,7 @@ const (
 func (a *atRest) asked() (figures, error) {
 	if a.kind == embedded {
 		n, err := commits(a.store.File)
-		disk, failed := written(a.running[0].PID(), "write_bytes") // of the pages that were made dirty
+		_, disk, failed := process.Written(a.running[0].PID())
 		return figures{commitsRow: float64(n), writtenRow: disk / 1024}, errors.Join(err, failed)
 	}
 	all := figures{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -184,15 +183,4 @@ func onAll(all []*instance, do func(i *instance) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// written returns the bytes that a process has written, as that field of /proc/PID/io counts them.
-func written(pid int, field string) (n float64, err error) {
-	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "io"))
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, field+": "); found {
-			_, err = fmt.Sscan(value, &n)
-		}
-	}
-	return n, err
 }
