@@ -20,14 +20,14 @@ import (
 )
 
 // Build builds a command of a module: of the server's, in ".", or of the lab, in "lab". It can be called from any
-// directory of the lab.
+// directory of the lab. The packages are compiled as for a release, so the tests of the image find them in the cache.
 func Build(ctx context.Context, module, command, binary string) error {
 	root, err := process.Run(ctx, "", "", "go", "list", "-m", "-f", "{{.Dir}}", "oauth-server")
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(strings.TrimSpace(string(root)), module)
-	_, err = process.Run(ctx, dir, "", "go", "build", "-o", binary, command)
+	_, err = process.Run(ctx, dir, "", "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", binary, command)
 	return err
 }
 
