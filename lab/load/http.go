@@ -14,11 +14,15 @@ import (
 	"strings"
 )
 
-// TokenRequest returns the bytes of a token request of a client, with that secret and form.
-func TokenRequest(address, client, secret, form string) []byte {
-	return fmt.Appendf(nil, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n"+
-		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
-		address, base64.StdEncoding.EncodeToString([]byte(client+":"+secret)), len(form), form)
+// Request returns the bytes of a request with a form: as a client with its secret, or without authentication if the secret is
+// empty.
+func Request(address, path, client, secret, form string) []byte {
+	by := ""
+	if secret != "" {
+		by = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(client+":"+secret)) + "\r\n"
+	}
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		path, address, by, len(form), form)
 }
 
 // RefreshToken returns the refresh token in the body of an answer, or "". It needs no escapes in a form.

@@ -142,7 +142,7 @@ func (s *Server) Administer(ctx context.Context, id string, args ...string) erro
 
 // Request returns the bytes of a token request of the client, with that form and secret.
 func (s *Server) Request(client, secret, form string) []byte {
-	return load.TokenRequest(s.Address, client, secret, form)
+	return load.Request(s.Address, "/token", client, secret, form)
 }
 
 // Processor returns the processor time that the server has used.

@@ -1,26 +1,19 @@
 package main
 
 import (
-	"slices"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
 	"time"
+
+	"oauth-server/internal/overload/proctime"
+	"oauth-server/lab/load"
+	"oauth-server/lab/process"
+	"oauth-server/lab/servers"
 )
-
-// attackKind names an attack.
-type attackKind string
-
-const (
-	slowConnections attackKind = "slow connections"
-	signIns         attackKind = "sign-ins"
-	unknownClients  attackKind = "unknown clients"
-	randomTokens    attackKind = "random refresh tokens"
-	spentTokens     attackKind = "spent refresh tokens"
-	introspections  attackKind = "introspection"
-)
-
-// attackKinds returns all attacks.
-func attackKinds() []attackKind {
-	return []attackKind{slowConnections, signIns, unknownClients, randomTokens, spentTokens, introspections}
-}
 
 // phase is a part of the soak.
 type phase struct {
@@ -31,31 +24,146 @@ type phase struct {
 	sameAddress bool
 }
 
-// phases divides the duration. The first phase measures the machine, the last one what stays
-// after the attacks. With only, the first phase and that of this name share the duration; nil if
-// the name is unknown.
-func phases(duration time.Duration, only string) []phase {
+// phases divides the duration. The first phase measures the machine, the last one what stays after the attacks.
+func phases(duration time.Duration) []phase {
 	part := duration / 40
 	all := []phase{{name: "no attack", length: 4 * part}}
-	for _, kind := range attackKinds() {
+	for _, kind := range attackKinds {
 		length := 3 * part
 		if kind == slowConnections || kind == signIns {
 			length = 4 * part
 		}
 		all = append(all, phase{name: string(kind), length: length, attacks: []attackKind{kind}})
 	}
-	all = append(all,
-		phase{name: "all at once", length: 10 * part, attacks: attackKinds()},
-		phase{name: "all, from the same address", length: 4 * part, attacks: attackKinds(), sameAddress: true},
+	return append(all,
+		phase{name: "all at once", length: 10 * part, attacks: attackKinds},
+		phase{name: "all, from the same address", length: 4 * part, attacks: attackKinds, sameAddress: true},
 		phase{name: "after the attacks", length: 2 * part},
 	)
-	if only == "" {
-		return all
+}
+
+// figures holds the observations of a phase.
+type figures struct {
+	phase           phase
+	own, refreshing load.Figures
+	attacks         map[attackKind]map[string]int // outcomes
+	samples         []sample
+	syncs           []time.Duration // how long the disk took for a page
+	cores           process.Shares
+	load            float64 // cores that this program used
+}
+
+// sample is the state of the server at one time. A figure that could not be read is 0.
+type sample struct {
+	rss               int64 // bytes
+	goroutines, files int
+}
+
+// run runs a phase: the requests of the good clients and of the attacks, while the server is observed.
+func (s *soak) run(ctx context.Context, p phase) (_ figures, err error) {
+	f := figures{phase: p, attacks: map[attackKind]map[string]int{}}
+	streams, kinds := []load.Stream{s.own.stream(p.length), s.refreshing.stream(p.length)}, []attackKind{"", ""}
+	watching, end := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer end()
+	for i, kind := range p.attacks {
+		if kind == slowConnections {
+			held := &tally{counts: map[string]int{}}
+			f.attacks[kind] = held.counts
+			watchers.Go(func() { s.slow(watching, held, p.from()) })
+			continue
+		}
+		flood, err := s.flood(ctx, kind, uint64(i))
+		if err != nil {
+			return f, err
+		}
+		for _, from := range p.from() {
+			streams, kinds = append(streams, load.Stream{
+				Phases:   load.Steady(floodRate/float64(len(p.from())), p.length),
+				Patience: patience, Connections: maxInFlight, From: []string{from}, Source: load.Repeat(flood),
+			}), append(kinds, kind)
+		}
 	}
-	i := slices.IndexFunc(all, func(p phase) bool { return p.name == only })
-	if i < 1 {
+	var used []process.Usage
+	watchers.Go(func() { used = process.Sample(watching, s.server.PID(), process.AnyCore, time.Second) })
+	watchers.Go(func() { f.samples = s.sample(watching) })
+	watchers.Go(func() { f.syncs = s.disk(watching) })
+	self, err := proctime.Self()
+	if err != nil {
+		return f, err
+	}
+	results, err := load.Run(ctx, load.Options{Address: s.server.Address, Core: process.AnyCore, Seed: 1}, streams...)
+	selfThen, failed := proctime.Self()
+	end()
+	watchers.Wait()
+	if err := errors.Join(err, failed); err != nil {
+		return f, err
+	}
+	for i, r := range results {
+		if kinds[i] != "" {
+			f.add(kinds[i], r.Between(0, p.length).Statuses)
+		}
+	}
+	f.own, f.refreshing = results[0].Between(0, p.length), results[1].Between(0, p.length)
+	f.cores = process.Between(used, results[0].Began, results[0].Began.Add(p.length))
+	f.load = (selfThen - self).Seconds() / p.length.Seconds()
+	f.cores.Others = max(0, f.cores.Others-f.load)
+	return f, nil
+}
+
+// add adds the outcomes of a flood.
+func (f *figures) add(kind attackKind, statuses map[int]int) {
+	if f.attacks[kind] == nil {
+		f.attacks[kind] = map[string]int{}
+	}
+	for status, n := range statuses {
+		name, without := map[int]string{load.HungUp: "no answer", load.Closed: "closed"}[status]
+		if !without {
+			name = fmt.Sprint(status)
+		}
+		f.attacks[kind][name] += n
+	}
+}
+
+// from returns the addresses that the attacks come from.
+func (p *phase) from() (all []string) {
+	if p.sameAddress {
+		return []string{"127.0.0.1"}
+	}
+	for n := range addresses {
+		all = append(all, fmt.Sprintf("127.0.1.%d", n+1))
+	}
+	return all
+}
+
+// sample takes a sample every second until ctx ends.
+func (s *soak) sample(ctx context.Context) (all []sample) {
+	for servers.Pause(ctx, time.Second) == nil {
+		memory, _ := process.Memory(s.server.PID())
+		found, _ := s.server.Metrics(ctx)
+		all = append(all, sample{rss: memory.Now, goroutines: int(found["go_goroutines"]), files: int(found["process_open_fds"])})
+	}
+	return all
+}
+
+// disk records how long it takes to write a page to a file and sync it, as the store does for a refresh, until ctx ends.
+func (s *soak) disk(ctx context.Context) (took []time.Duration) {
+	file, err := os.Create(filepath.Join(s.dir, "probe"))
+	if err != nil {
 		return nil
 	}
-	all[0].length, all[i].length = duration/2, duration/2
-	return []phase{all[0], all[i]}
+	defer func() { _ = file.Close() }()
+	page := make([]byte, 4096)
+	for servers.Pause(ctx, time.Second/5) == nil {
+		began := time.Now()
+		if _, err := file.WriteAt(page, 0); err != nil {
+			return took
+		}
+		if err := file.Sync(); err != nil {
+			return took
+		}
+		took = append(took, time.Since(began))
+	}
+	return took
 }

@@ -1,83 +1,151 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/lab/load"
+	"oauth-server/lab/page"
 	"oauth-server/lab/process"
 )
 
-// report returns the figures of all phases as tables.
-func report(o options, all []figures) string {
-	w := &strings.Builder{}
-	store := "the embedded store"
-	if o.mongoDB != "" {
-		store = "MongoDB"
-	}
-	fmt.Fprintf(w, "\n%d good clients with %d requests a second each; %d slow connections; floods of %d requests a second each,\n"+
-		"from %d addresses; %s; %s; load average %s\n",
-		goodCount, goodRate, connections, floodRate, addresses, store, process.Machine(), process.LoadAverage())
+// The bounds of every phase.
+const (
+	minSuccess = 0.999
+	maxP99     = 50 * time.Millisecond
+	// The most that memory may grow from the middle third of a phase to its last third: by the factor or by the difference,
+	// whichever allows more.
+	maxGrowth     = 1.1
+	maxGrowthSize = 32 << 20
+	// minFlat is the length from which memory is judged: before, a phase still fills the buffers that it needs.
+	minFlat = 30 * time.Second
+)
 
-	fmt.Fprint(w, "\nGood clients: latency in ms (cc: client_credentials).\n"+
-		"Noise of the machine: late is how late timers fired, disk how long it took to sync a page.\n\n")
-	table(w, []string{"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "p99 cc", "p99 refresh", "late p99", "late max", "disk p99"},
-		all, func(f *figures) []string {
-			failed, _ := f.failures()
-			took := f.latencies("")
-			late, syncs := slices.Sorted(slices.Values(f.late)), slices.Sorted(slices.Values(f.syncs))
-			return []string{
-				f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(len(f.good)), fmt.Sprint(failed),
-				fmt.Sprintf("%.3f", 100*f.success()),
-				ms(load.Percentile(took, 50)), ms(load.Percentile(took, 90)), ms(load.Percentile(took, 99)), ms(load.Percentile(took, 99.9)), ms(load.Percentile(took, 100)),
-				ms(load.Percentile(f.latencies(clientcfg.ClientCredentials), 99)), ms(load.Percentile(f.latencies(clientcfg.RefreshToken), 99)),
-				ms(load.Percentile(late, 99)), ms(load.Percentile(late, 100)), ms(load.Percentile(syncs, 99)),
-			}
-		})
-
-	fmt.Fprint(w, "\nServer: resident memory in MiB (highest of the middle and of the last third), most goroutines and open files;\n"+
-		"garbage collections a second and the mean pause in ms; cores in use; waited: how many cores more the server's threads could have used.\n\n")
-	table(w, []string{"phase", "middle", "last", "goroutines", "files", "GC/s", "pause", "server", "waited", "attackers", "good clients", "other programs"},
-		all, func(f *figures) []string {
-			middle, last := f.memory()
-			goroutines, files := f.most()
-			collections, pause := f.collected()
-			cores := func(n float64) string { return fmt.Sprintf("%.2f", n) }
-			return []string{
-				f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20), fmt.Sprint(goroutines), fmt.Sprint(files),
-				fmt.Sprintf("%.1f", collections), ms(pause), cores(f.cores.server), cores(f.cores.waited), cores(f.cores.attackers), cores(f.cores.self), cores(f.cores.others),
-			}
-		})
-
-	fmt.Fprint(w, "\nAttacks: what came of the requests and connections\n\n")
-	for _, f := range all {
-		for _, kind := range slices.Sorted(maps.Keys(f.attacks)) {
-			fmt.Fprintf(w, "%s: %s: %s\n", f.phase.name, kind, outcomes(f.attacks[kind]))
-		}
-	}
-	return w.String()
+// latencies returns the sorted latencies of all good requests. Failures are among them: a quick refusal does not make a
+// client wait less.
+func (f *figures) latencies() []time.Duration {
+	all := slices.Concat(f.own.Took, f.refreshing.Took)
+	slices.Sort(all)
+	return all
 }
 
-// table prints one row for each phase, numbers to the right.
-func table(w *strings.Builder, header []string, all []figures, row func(*figures) []string) {
-	text := strings.Join(header, "\t") + "\t\n"
-	for i := range all {
-		text += strings.Join(row(&all[i]), "\t") + "\t\n"
+// requests returns how many requests the good clients sent, and those that did not succeed by outcome.
+func (f *figures) requests() (n, failed int, by map[string]int) {
+	both := figures{attacks: map[attackKind]map[string]int{"": {}}}
+	both.add("", f.own.Statuses)
+	both.add("", f.refreshing.Statuses)
+	by = both.attacks[""]
+	for outcome, count := range by {
+		if n += count; outcome != "200" {
+			failed += count
+		}
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = t.Write([]byte(text)) // a strings.Builder takes everything
-	_ = t.Flush()
+	delete(by, "200")
+	return n, failed, by
+}
+
+// success is the share of good requests that succeeded, 0 without requests.
+func (f *figures) success() float64 {
+	n, failed, _ := f.requests()
+	return float64(n-failed) / float64(max(n, 1))
+}
+
+// memory returns the highest resident memory in the middle and in the last third of the phase.
+func (f *figures) memory() (middle, last int64) {
+	n := len(f.samples)
+	for i, s := range f.samples {
+		switch {
+		case 3*i >= 2*n:
+			last = max(last, s.rss)
+		case 3*i >= n:
+			middle = max(middle, s.rss)
+		}
+	}
+	return middle, last
+}
+
+// misses lists the bounds that the phase misses.
+func (f *figures) misses() (all []string) {
+	if share := f.success(); share < minSuccess {
+		_, _, by := f.requests()
+		all = append(all, fmt.Sprintf("%.3f %% of requests succeeded, not %.1f %% (%s)", 100*share, 100*minSuccess, outcomes(by)))
+	}
+	if p99 := load.Percentile(f.latencies(), 99); p99 >= maxP99 {
+		all = append(all, fmt.Sprintf("p99 is %s ms, not below %s ms", ms(p99), ms(maxP99)))
+	}
+	middle, last := f.memory()
+	if f.phase.length >= minFlat && float64(last) > float64(middle)*maxGrowth && last > middle+maxGrowthSize {
+		all = append(all, fmt.Sprintf("memory grew from %d to %d MiB", middle>>20, last>>20))
+	}
+	return all
+}
+
+var errMissed = errors.New("a bound was missed")
+
+// verdict says which bounds were missed. It returns an error if any was.
+func verdict(all []figures) (string, error) {
+	var text strings.Builder
+	for i := range all {
+		for _, miss := range all[i].misses() {
+			fmt.Fprintf(&text, "MISSED in %q: %s\n", all[i].phase.name, miss)
+		}
+	}
+	if text.Len() == 0 {
+		return "All bounds are kept.\n", nil
+	}
+	if len(all[0].misses()) > 0 {
+		text.WriteString("Without an attack a bound was missed too: this machine is too slow or too busy for these bounds.\n")
+	}
+	return text.String(), errMissed
+}
+
+// report returns the figures of all phases as tables.
+func report(all []figures) string {
+	var clients, server [][]string
+	attacks := ""
+	for i := range all {
+		f := &all[i]
+		n, failed, _ := f.requests()
+		took, syncs := f.latencies(), slices.Sorted(slices.Values(f.syncs))
+		p := func(percent float64) string { return ms(load.Percentile(took, percent)) }
+		clients = append(clients, []string{
+			f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(n), fmt.Sprint(failed), fmt.Sprintf("%.3f", 100*f.success()),
+			p(50), p(90), p(99), p(99.9), p(100), ms(load.Percentile(f.own.Took, 99)), ms(load.Percentile(f.refreshing.Took, 99)),
+			fmt.Sprintf("%.1f", 100*f.own.Stalled), ms(load.Percentile(syncs, 99)),
+		})
+		middle, last := f.memory()
+		goroutines, files := 0, 0
+		for _, s := range f.samples {
+			goroutines, files = max(goroutines, s.goroutines), max(files, s.files)
+		}
+		row := []string{f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20), fmt.Sprint(goroutines), fmt.Sprint(files)}
+		for _, cores := range []float64{f.cores.Process + f.cores.Children, f.cores.Waited, f.load, f.cores.Others} {
+			row = append(row, fmt.Sprintf("%.2f", cores))
+		}
+		server = append(server, row)
+		for _, kind := range slices.Sorted(maps.Keys(f.attacks)) {
+			attacks += fmt.Sprintf("%s: %s: %s\n", f.phase.name, kind, outcomes(f.attacks[kind]))
+		}
+	}
+	return fmt.Sprintf("\n%d good clients with %d requests a second each; %d slow connections; floods of %d requests a second each,\n"+
+		"from %d addresses; %s; load average %s\n", goodCount, goodRate, connections, floodRate, addresses, process.Machine(), process.LoadAverage()) +
+		"\nGood clients: latency in ms (cc: client_credentials). Noise of the machine: stalled is the part of the time in which this\n" +
+		"program did not run, disk how long it took to sync a page.\n\n" +
+		page.Markdown([]string{
+			"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "p99 cc", "p99 refresh", "stalled %", "disk p99",
+		}, clients) +
+		"\nServer: resident memory in MiB (highest of the middle and of the last third), most goroutines and open files; cores in use\n" +
+		"with the processes that hash passwords; waited: how many cores more the server's threads could have used.\n\n" +
+		page.Markdown([]string{"phase", "middle", "last", "goroutines", "files", "server", "waited", "this program", "other programs"}, server) +
+		"\nAttacks: what came of the requests and connections\n\n" + attacks
 }
 
 // ms formats a time in milliseconds.
-func ms(d time.Duration) string {
-	return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000)
-}
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
 
 // outcomes formats counts, in the order of their names.
 func outcomes(counts map[string]int) string {

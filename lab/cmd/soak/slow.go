@@ -5,10 +5,23 @@ import (
 	"errors"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
+
+	"oauth-server/lab/servers"
 )
+
+// tally counts outcomes.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (t *tally) add(outcome string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[outcome]++
+}
 
 // manners are the ways of being slow: what a connection sends at once, before one byte a second.
 var manners = []struct {
@@ -30,14 +43,15 @@ const (
 )
 
 // slow keeps connections open and sends almost nothing. One that ends is opened again.
-func (p *plan) slow(ctx context.Context, t *tally, dialers []*net.Dialer) {
+func (s *soak) slow(ctx context.Context, t *tally, from []string) {
 	start := time.Now()
 	var held sync.WaitGroup
 	for i := range connections {
 		held.Go(func() {
 			next := start.Add(dialSpread * time.Duration(i) / time.Duration(connections))
-			for sleepUntil(ctx, next) {
-				t.add(slowConnections, p.hold(ctx, dialers[i%len(dialers)], i%len(manners)))
+			for servers.Pause(ctx, time.Until(next)) == nil {
+				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from[i%len(from)])}, Timeout: patience}
+				t.add(s.hold(ctx, dialer, i%len(manners)))
 				next = time.Now().Add(redialDelay)
 			}
 		})
@@ -46,11 +60,9 @@ func (p *plan) slow(ctx context.Context, t *tally, dialers []*net.Dialer) {
 }
 
 // hold keeps one connection until the server closes it, and returns how it ended.
-func (p *plan) hold(ctx context.Context, dialer *net.Dialer, manner int) string {
+func (s *soak) hold(ctx context.Context, dialer *net.Dialer, manner int) string {
 	m := manners[manner]
-	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	conn, err := dialer.DialContext(dialing, "tcp", strings.TrimPrefix(p.URL, "http://"))
+	conn, err := dialer.DialContext(ctx, "tcp", s.server.Address)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "held at the end"

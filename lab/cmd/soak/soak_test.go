@@ -1,145 +1,88 @@
 package main
 
 import (
-	"math/rand/v2"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
-	"oauth-server/lab/traffic"
+	"oauth-server/lab/load"
 )
 
-// The phases last as long as asked for, all attacks occur alone and together, and the first and the
-// last phase have none.
+// The phases last as long as asked for, all attacks occur alone and together, and the first and the last phase have none.
 func TestPhases(t *testing.T) {
-	all := phases(10*time.Minute, "")
+	all := phases(10 * time.Minute)
 	var sum time.Duration
-	alone := map[attackKind]bool{}
-	together := 0
+	var attacks []int
 	for _, p := range all {
 		sum += p.length
-		switch len(p.attacks) {
-		case 1:
-			alone[p.attacks[0]] = true
-		case len(attackKinds()):
-			together++
-		}
+		attacks = append(attacks, len(p.attacks))
 	}
-	if sum != 10*time.Minute {
-		t.Errorf("the phases last %v", sum)
-	}
-	if len(alone) != len(attackKinds()) || together != 2 {
-		t.Errorf("attacks alone: %v; all together: %d times", alone, together)
-	}
-	if len(all[0].attacks)+len(all[len(all)-1].attacks) != 0 {
-		t.Error("an attack in the first or the last phase")
-	}
-	for _, p := range all[1:] {
-		if two := phases(time.Minute, p.name); len(two) != 2 || two[0].name != all[0].name || two[1].name != p.name ||
-			two[0].length+two[1].length != time.Minute {
-			t.Errorf("phases of %q alone: %+v", p.name, two)
-		}
-	}
-	if none := phases(time.Minute, "something else"); none != nil {
-		t.Errorf("phases of an unknown name: %+v", none)
-	}
+	check.Equal(t, "length", sum, 10*time.Minute)
+	check.Equal(t, "attacks", attacks, []int{0, 1, 1, 1, 1, 1, 1, 6, 6, 0})
 }
 
-func TestReport(t *testing.T) {
-	f := figures{
-		phase: phase{name: "sign-ins", length: time.Minute},
-		good: append(requests(999, 1, 2*time.Millisecond),
-			measurement{grant: clientcfg.RefreshToken, outcome: "200", took: 30 * time.Millisecond}),
-		late:  []time.Duration{3 * time.Millisecond, time.Millisecond},
-		syncs: []time.Duration{4 * time.Millisecond},
-		samples: []sample{
-			{rss: 1 << 30, collections: 10, paused: time.Second},
-			{rss: 70 << 20, goroutines: 9, files: 12},
-			{rss: 80 << 20, goroutines: 8, files: 11, collections: 15, paused: time.Second + 10*time.Millisecond},
-		},
-		cores:   cores{server: 0.5, attackers: 0.25, self: 0.05, others: 0.2, waited: 0.75},
-		attacks: traffic.Summary{"sign-ins": {"503": 2, "400": 1}},
+// requests returns the outcomes of n requests that took so long, some of which failed.
+func requests(n, failed int, took time.Duration) load.Figures {
+	return load.Figures{Took: slices.Repeat([]time.Duration{took}, n), Statuses: map[int]int{200: n - failed, 503: failed}}
+}
+
+func TestMisses(t *testing.T) {
+	const ms = time.Millisecond
+	long := phase{name: "p", length: time.Minute}
+	rss := func(mib ...int64) (all []sample) {
+		for _, n := range mib {
+			all = append(all, sample{rss: n << 20})
+		}
+		return all
 	}
-	out := report(options{}, []figures{f})
-	for _, want := range [][]string{
-		{"sign-ins", "60", "1000", "1", "99.900", "2.0", "2.0", "2.0", "2.0", "30.0", "2.0", "30.0", "3.0", "3.0", "4.0"},
-		{"sign-ins", "70", "80", "9", "12", "2.5", "2.0", "0.50", "0.75", "0.25", "0.05", "0.20"},
-		strings.Fields("sign-ins: sign-ins: 400 x 1, 503 x 2"),
+	for name, tt := range map[string]struct {
+		figures figures
+		want    []string
+	}{
+		"all kept":        {figures{phase: long, own: requests(1000, 0, ms)}, nil},
+		"one in 1,000":    {figures{phase: long, own: requests(500, 1, ms), refreshing: requests(500, 0, ms)}, nil},
+		"two in 1,000":    {figures{phase: long, own: requests(1000, 2, ms)}, []string{"99.800 % of requests succeeded, not 99.9 % (503 x 2)"}},
+		"no requests":     {figures{phase: long}, []string{"0.000 % of requests succeeded, not 99.9 % ()"}},
+		"slow":            {figures{phase: long, own: requests(100, 0, 50*ms)}, []string{"p99 is 50.0 ms, not below 50.0 ms"}},
+		"one slow":        {figures{phase: long, own: requests(199, 0, ms), refreshing: requests(1, 0, time.Second)}, nil},
+		"memory":          {figures{phase: long, own: requests(1, 0, ms), samples: rss(900, 100, 133)}, []string{"memory grew from 100 to 133 MiB"}},
+		"by 32 MiB":       {figures{phase: long, own: requests(1, 0, ms), samples: rss(900, 900, 2, 100, 4, 132)}, nil},
+		"by a tenth":      {figures{phase: long, own: requests(1, 0, ms), samples: rss(0, 1000, 1100)}, nil},
+		"memory, no time": {figures{phase: phase{length: time.Second}, own: requests(1, 0, ms), samples: rss(1, 1, 900)}, nil},
 	} {
-		if !hasRow(out, want) {
-			t.Errorf("no row %q in\n%s", want, out)
-		}
-	}
-	for _, want := range []string{"the embedded store", "50 good clients with 2 requests"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+		check.Equal(t, name, tt.figures.misses(), tt.want)
 	}
 }
 
-func hasRow(text string, want []string) bool {
-	for line := range strings.Lines(text) {
-		if cmp.Equal(strings.Fields(line), want) {
-			return true
-		}
+func TestVerdict(t *testing.T) {
+	kept := figures{phase: phase{name: "kept"}, own: requests(1000, 0, 0)}
+	slow := figures{phase: phase{name: "slow"}, own: requests(1000, 0, time.Second)}
+	const missed = "MISSED in \"slow\": p99 is 1000.0 ms, not below 50.0 ms\n"
+	for _, tt := range []struct {
+		all  []figures
+		want string
+	}{
+		{[]figures{kept, kept}, "All bounds are kept.\n"},
+		{[]figures{kept, slow}, missed},
+		{[]figures{slow}, missed + "Without an attack a bound was missed too: this machine is too slow or too busy for these bounds.\n"},
+	} {
+		got, err := verdict(tt.all)
+		check.Equal(t, "verdict", got, tt.want)
+		check.Equal(t, "an error", errors.Is(err, errMissed), strings.Contains(tt.want, missed))
 	}
-	return false
 }
 
 // The server reads its configuration without a complaint.
 func TestServerConfig(t *testing.T) {
-	text := serverConfig()
 	file := filepath.Join(t.TempDir(), "soak.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(serverConfig()), 0o600))
 	c, err := config.Load(config.Sources{File: file})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	if got := len(c.RateLimit.Clients); got != goodCount+1 {
-		t.Errorf("%d clients with limits of their own", got)
-	}
-}
-
-// Usage is shown as cores, and what is neither of the server nor of the soak is of others.
-func TestSince(t *testing.T) {
-	const s = time.Second
-	before := usage{at: time.Unix(10, 0), server: s, machine: 10 * s}
-	after := usage{at: time.Unix(14, 0), server: 3 * s, waited: s, attackers: 2 * s, self: s, machine: 18 * s}
-	want := cores{server: 0.5, waited: 0.25, attackers: 0.5, self: 0.25, others: 0.75}
-	if got := after.since(before); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := before.since(before); got != (cores{}) {
-		t.Errorf("in no time: %+v", got)
-	}
-}
-
-// The same seed gives the same requests, of every kind.
-func TestFloodsRepeat(t *testing.T) {
-	p := plan{Spent: []string{"one", "two"}, Token: "token", Secret: "secret", Password: "password"}
-	for _, kind := range attackKinds()[1:] {
-		draw := func() (all []string) {
-			random := rand.New(rand.NewPCG(1, 2))
-			for i := range 20 {
-				r := p.request(kind, i, random)
-				all = append(all, r.path+" "+r.id+" "+r.secret+" "+r.form.Encode())
-			}
-			return all
-		}
-		first := draw()
-		if diff := cmp.Diff(first, draw()); diff != "" {
-			t.Errorf("%s differs:\n%s", kind, diff)
-		}
-		if first[0] == first[1] && first[1] == first[2] && first[2] == first[3] && first[3] == first[4] {
-			t.Errorf("%s repeats one request: %s", kind, first[0])
-		}
-	}
+	check.OK(t, err)
+	check.Equal(t, "clients with limits of their own", len(c.RateLimit.Clients), goodCount+1)
 }
