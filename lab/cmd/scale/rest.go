@@ -169,14 +169,15 @@ func commits(path string) (newest uint64, err error) {
 
 // purposes say what commands at rest are for.
 var purposes = map[string]string{
-	"find trail":        "clients, policies and signing keys: is there a newer entry?",
-	"find bans":         "bans: which were stored lately?",
+	"find trail":        "new entries: clients, policies and signing keys",
+	"find bans":         "new bans",
 	"find instances":    "the other instances",
+	"find keys":         "signing keys",
 	"update instances":  "heartbeat",
-	"update reports":    "its report to operators",
+	"update reports":    "report to operators",
 	"find ratelimits":   "counters",
 	"update ratelimits": "counters",
-	servers.Driver:      "the driver's look at its connections, and the clock of the database",
+	servers.Driver:      "checks of connections, and the clock of the database",
 }
 
 func restTables(w *world) string {
