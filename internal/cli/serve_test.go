@@ -2,14 +2,18 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/cli/command"
 )
 
@@ -35,6 +39,53 @@ func TestServeListensAndStopsOnASignal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The log of a server that was stopped has each request, even if a second signal ends it at once.
+func TestStopWritesTheLog(t *testing.T) {
+	const requests = 200
+	for name, signals := range map[string]int{"one signal": 1, "two": 2} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--drain-delay", "1h")
+			addr := p.listening(t)
+			for range requests {
+				res, err := http.Get("http://" + addr + "/.well-known/jwks.json")
+				check.OK(t, err)
+				_, err = io.Copy(io.Discard, res.Body)
+				check.OK(t, errors.Join(err, res.Body.Close()))
+			}
+			want := command.ExitOK
+			if signals == 1 {
+				check.OK(t, p.Process.Signal(syscall.SIGINT))
+			} else {
+				check.OK(t, p.Process.Signal(syscall.SIGTERM))
+				p.awaitLog(t, "msg=draining")
+				check.OK(t, p.Process.Signal(syscall.SIGTERM))
+				want = -1
+			}
+			check.Equal(t, "status", p.status(t), want)
+			check.Equal(t, "lines", strings.Count(p.log.String(), "path=/.well-known/jwks.json status=200"), requests)
+		})
+	}
+}
+
+// A log that cannot be written does not stop the server. Its exit status reports it.
+func TestFullLog(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	defer func() { _ = full.Close() }()
+	clients := testworld.FreeAddress(t)
+	cmd := newProgram(t, "serve", "--listen", clients, "--admin-listen=", "--data", storeFile(t))
+	cmd.Stderr = full
+	check.OK(t, cmd.Start())
+	check.Eventually(t, "it answers", func() bool {
+		res, err := http.Get("http://" + clients + "/readyz")
+		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+	})
+	check.OK(t, cmd.Process.Signal(syscall.SIGTERM))
+	check.ErrorSays(t, cmd.Wait(), "exit status 1")
 }
 
 func TestSecondSignalQuitsAtOnce(t *testing.T) {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload/hashing"
 	"oauth-server/internal/overload/heapfloor"
 	"oauth-server/internal/strict/fielderr"
@@ -158,9 +160,12 @@ func loadGateway(sources config.Sources, demo bool) (*config.Config, error) {
 }
 
 // runServer serves until ctx ends. It adds the configured logger to opts.
-func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app.Options) error {
+func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app.Options) (err error) {
+	log := accesslog.NewBatch(c.ErrOut)
+	defer func() { err = errors.Join(err, log.Unbuffer()) }()
+	defer context.AfterFunc(ctx, func() { _ = log.Unbuffer() })() // a second signal ends the process at once; the last call returns the error
 	opts.Level = &slog.LevelVar{}
-	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.ErrOut)
+	opts.Logger = slog.New(log.Handler(app.NewLeveledLogger(cfg.Log, opts.Level, log).Handler()))
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
 	defer hashSeparately(ctx, cfg, &opts)()
