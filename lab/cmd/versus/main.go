@@ -8,6 +8,7 @@
 //
 //	file       tokens, refreshes and redeemed codes per second with 1 and 64 connections, and the bytes that a
 //	           refresh and a sign-in leave in the file
+//	default    tokens per second with default settings, and what each allocates; the access log goes to a file
 //	mongodb    refreshes per second
 //	start      time and processor time until ready, by number of clients
 //	follow     processor time for one change of a client: with which another instance follows it on MongoDB, and with
@@ -104,6 +105,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"file", prepareFile, false, measureFile},
+		{"default", prepareDefault, false, measureDefault},
 		{"mongodb", prepareMongoDB, false, measureMongoDB},
 		{"start", prepareStart, false, byTurns(measureStart)},
 		{"follow", prepareFollow, false, byTurns(measureFollow)},
@@ -223,6 +225,9 @@ passwords: { sign_ins_per_minute: 1000000 }
 tokens: { code_ttl: 10m }
 `
 
+// defaultConfig is for the use default: the limiter and the access log work, and the limit is far away.
+const defaultConfig = "rate_limit: { default: { client: [ { name: ample, requests: 1000000000, window: 60s } ] } }\n"
+
 // newFile makes a store in a file, for that use.
 func (s *side) newFile(use string) *servers.Store {
 	s.stores[use] = servers.InFile(s.binary, s.dir, strings.ReplaceAll(use, " ", "-"))
@@ -259,7 +264,11 @@ type instance struct {
 
 // serving runs do while a server runs on the store for that use.
 func (s *side) serving(ctx context.Context, use string, do func(i *instance) error) error {
-	return s.stores[use].Serving(ctx, config, func(i *servers.Server) error { return do(&instance{i, s, s.refreshes[use]}) })
+	settings := config
+	if use == "default" {
+		settings = defaultConfig
+	}
+	return s.stores[use].Serving(ctx, settings, func(i *servers.Server) error { return do(&instance{i, s, s.refreshes[use]}) })
 }
 
 // together runs do while a server of each side runs.

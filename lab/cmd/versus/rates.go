@@ -51,11 +51,7 @@ func measureFile(ctx context.Context, sides []*side) error {
 		return err
 	}
 	err = together(ctx, sides, "file", func(all []*instance) error {
-		err := underLoad(all, "tokens", make([]int, len(all)), func(i *instance, connections int) (*load.Result, error) {
-			return i.send(ctx, connections, i.slice, func() ([]byte, bool) {
-				return i.Request(shop, i.Secrets[shop], servers.Own().Encode()), true
-			})
-		})
+		err := tokens(ctx, all, "tokens", make([]int, len(all)))
 		return errors.Join(err, refreshAll(ctx, all, "refreshes", refreshed))
 	})
 	between, failed := bytesOf(sides)
@@ -78,6 +74,49 @@ func bytesOf(sides []*side) (all []int, err error) {
 		all, err = append(all, n), errors.Join(err, failed)
 	}
 	return all, err
+}
+
+func tokens(ctx context.Context, all []*instance, what string, calls []int) error {
+	return underLoad(all, what, calls, func(i *instance, connections int) (*load.Result, error) {
+		return i.send(ctx, connections, i.slice, func() ([]byte, bool) {
+			return i.Request(shop, i.Secrets[shop], servers.Own().Encode()), true
+		})
+	})
+}
+
+func prepareDefault(ctx context.Context, s *side) error { return register(ctx, s.newFile("default")) }
+
+func measureDefault(ctx context.Context, sides []*side) error {
+	return together(ctx, sides, "default", func(all []*instance) error {
+		calls := make([]int, len(all))
+		before, err := allocations(ctx, all)
+		if err != nil {
+			return err
+		}
+		if err := tokens(ctx, all, "default: tokens", calls); err != nil {
+			return err
+		}
+		after, err := allocations(ctx, all)
+		for k, i := range all {
+			for _, what := range []string{"mallocs", "alloc_bytes"} {
+				name := "go_memstats_" + what + "_total"
+				i.note("default: "+what+" per token", (after[k][name]-before[k][name])/float64(calls[k]))
+			}
+		}
+		return err
+	})
+}
+
+// allocations returns the metrics of each instance, with what it has allocated.
+func allocations(ctx context.Context, all []*instance) ([]map[string]float64, error) {
+	found := make([]map[string]float64, len(all))
+	for k, i := range all {
+		var err error
+		if found[k], err = i.Metrics(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 func prepareMongoDB(ctx context.Context, s *side) error {
