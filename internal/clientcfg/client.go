@@ -104,7 +104,7 @@ func (c *Client) Validate() error {
 		}
 	}
 	if slices.Contains(c.Scopes, ScopeOpenID) {
-		errs.Add("scopes", "openid is of OpenID Connect, which this server does not do (docs/not-supported.md)")
+		errs.Add("scopes", "openid is not supported: this server has no OpenID Connect (docs/comparison.md)")
 	}
 	for i, s := range c.Scopes {
 		if !ValidScopeToken(s) {
