@@ -20,14 +20,14 @@ import (
 	"oauth-server/internal/check"
 )
 
-// pageOrigin is the public URL of docs/gateway/keycloak.md.
+// pageOrigin is the public URL of docs/gateway/providers.md.
 const pageOrigin = "https://auth.example.com"
 
-// pageGateway runs the gateway of docs/gateway/keycloak.md before the realm: with the flags of the page, but for the upstream.
+// pageGateway runs the gateway of docs/gateway/providers.md before the realm: with the flags of the page, but for the upstream.
 // What kc.sh is told there, the realm is told by its frontendUrl, which is a --hostname for one realm.
 func pageGateway(t *testing.T, r *realm) *server {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/gateway/keycloak.md")
+	text, err := os.ReadFile("../../docs/gateway/providers.md")
 	check.OK(t, err)
 	line := regexp.MustCompile(`(?m)^oauth-server gateway (--upstream .*)$`).FindSubmatch(text)
 	check.Equal(t, "the page has a command", len(line), 2)
