@@ -210,9 +210,9 @@ const (
 
 // relied has the properties in the order of docs/mongodb.md. A test compares the two.
 var relied = []property{
-	{"unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulk(false, syncer.Applied)},
-	{"ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulk(true, syncer.Unknown)},
-	{"versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", upserts([]row{
+	{"unordered bulk goes on and names each error", "writes that never ran count as written, and counts are lost", bulk(false, syncer.Applied)},
+	{"ordered bulk stops at its first error", "the server ignores an option, and perhaps others too", bulk(true, syncer.Unknown)},
+	{"versioned upsert of a moved document fails", "instances overwrite each other, and counts are lost or counted twice", upserts([]row{
 		{"a first write", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "etag": etag, "frame": 60_000, "requestCounters.2": 4}},
 		{"as seen", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"version": 2, "etag": etag + 1, "requestCounters.2": 8}},
 		{"another version", counter(write{Versioned: true, Version: 1, Etag: etag + 1}), syncer.Conflict, nil},
@@ -220,7 +220,7 @@ var relied = []property{
 	}, []row{
 		{"expired since", counter(write{Versioned: true, Version: 3, Etag: etag}), syncer.Applied, bson.M{"version": 4, "requestCounters.2": 4}},
 	})},
-	{"fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", upserts([]row{
+	{"fallback filter by the writer's sequence", "a write that is repeated after a lost reply is counted twice, or never", upserts([]row{
 		{"a first write by sequence", counter(write{}), syncer.Applied, bson.M{"version": 1, "frame": 60_000, "requestCounters.2": 4, "pruned": nil}},
 		{"a writer unknown", counter(write{Writer: "w1"}), syncer.Applied, bson.M{"version": 2, "requestCounters.2": 8, "writers.w0": seq, "writers.w1": seq}},
 		{"the same sequence", counter(write{}), syncer.Conflict, nil},
@@ -231,7 +231,7 @@ var relied = []property{
 		{"pruned since", counter(write{Writer: "w2", Seq: seq + 2}), syncer.Conflict, nil},
 		{"pruned before", counter(write{Writer: "w2", Seq: seq + 3}), syncer.Applied, bson.M{"version": 5, "writers.w2": seq + 3, "pruned": seq + 2}},
 	})},
-	{"removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", upserts([]row{
+	{"removal of exactly the values that were read", "counts that arrive during a removal are lost", upserts([]row{
 		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
 		{"a new writer", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.1": 5, "requestCounters.2": 4}},
 		{"a count that has grown", counter(write{Seq: seq + 1, Remove: removal(1, 4, 7)}), syncer.Conflict, nil},
@@ -245,16 +245,16 @@ var relied = []property{
 			"requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil, "frame": 60_000,
 		}},
 	})},
-	{"field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", upserts([]row{
+	{"field order of an embedded _id", "documents of other programs are read as counters, or block them", upserts([]row{
 		{"fields in another order", swapped, syncer.Applied, nil},
 		{"fields in order", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "requestCounters.2": 4}},
 	})},
-	{"$max on dates", "counters expire while they are in use: counts are lost", upserts([]row{
+	{"$max on dates", "counters expire while they are in use, and counts are lost", upserts([]row{
 		{"a first date", counter(write{Versioned: true}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire)}},
 		{"an earlier date", counter(write{Versioned: true, Version: 1, Etag: etag, Expire: expire.Add(-time.Hour)}), syncer.Applied, bson.M{"version": 2, "expire": bson.NewDateTimeFromTime(expire)}},
 		{"a later date", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Expire: expire.Add(time.Hour)}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire.Add(time.Hour))}},
 	})},
-	{"$unset beside $inc, all or nothing", "a write is half applied: counts differ from what was admitted", upserts([]row{
+	{"$unset beside $inc, all or nothing", "writes are half applied, and counts are wrong", upserts([]row{
 		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
 		{"$unset beside $inc", counter(write{Versioned: true, Version: 1, Etag: etag, Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
 			"version": 2, "requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil,
@@ -262,13 +262,13 @@ var relied = []property{
 		{"a rewrite", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Rewrite: true, Delta: count(1, 6)}), syncer.Applied, bson.M{"requestCounters.1": 6, "requestCounters.2": nil}},
 		{"one path twice", counter(write{Versioned: true, Version: 3, Etag: etag + 2, Delta: count(1, 7), Remove: removal(1, 6, 7)}), syncer.Rejected, bson.M{"version": 3, "requestCounters.1": 6}},
 	})},
-	{"$inc exact to 64 bits", "a count falls or grows by itself", upserts([]row{
+	{"$inc exact to 64 bits", "counts change by themselves", upserts([]row{
 		{"53 bits", counter(write{Versioned: true, Delta: count(2, 1<<53-3)}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 - 3}},
 		{"beyond 53 bits", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 + 1}},
 		{"beyond 64 bits", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Delta: count(2, math.MaxInt64)}), syncer.Rejected, bson.M{"version": 2, "requestCounters.2": 1<<53 + 1}},
 	})},
-	{"range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
-	{"one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
+	{"range of _ids", "lists of a client's counters, and resets, miss some counters or include others", (*verifier).rangeOfIDs},
+	{"one document under many writers", "counts are lost, and codes or refresh tokens are claimed twice", (*verifier).manyWriters},
 	{"records and the trail", "changes overwrite each other, and revocations are lost", upserts([]row{
 		{"a new record", record(0, 0), syncer.Applied, bson.M{"version": 1, "nonce": 5, "value.a": 1, "gone": nil}},
 		{"a record that is there", record(0, 0), syncer.Conflict, nil},
@@ -281,9 +281,9 @@ var relied = []property{
 	}, []row{
 		{"a first record", deletion(3), syncer.Applied, bson.M{"version": 3, "gone": true}},
 	})},
-	{"connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
+	{"connected to a primary", "reads are stale, and writes are refused", (*verifier).primary},
 	{"server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
-	{"TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
+	{"TTL indexes", "counters, codes, tokens and sessions stay until someone deletes them", (*verifier).ttl},
 }
 
 // counter returns a write of a counter, with usual values for the zero fields of w.
