@@ -135,7 +135,7 @@ func TestInvalidConfigurationFileIsRefused(t *testing.T) {
 		check.ErrorSays(t, err, "x.yaml:4")
 	}
 	check.Equal(t, "limit", f.limit(), int64(10))
-	check.Equal(t, "/readyz", f.ready(), "refused since it was changed; the last good one stays in use")
+	check.Equal(t, "/readyz", f.ready(), "the changed file is refused; the last good one stays in use")
 	f.shows("oauth_config_reload_failed 1")
 	if shown := f.limiter.file.show(); !strings.HasSuffix(shown.Error, " (and 1 more)") {
 		t.Errorf("operators are shown %+v", shown)

@@ -90,10 +90,10 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		checks["store"] = "not answering for " + inSeconds(c.silent)
 	}
 	if c.refused {
-		checks["limits"] = "some in the store cannot be used; older ones are in their place"
+		checks["limits"] = "some in the store cannot be used; the last good ones stay in force"
 	}
 	if c.unshared > 0 {
-		checks["counts"] = "not shared as they should be for " + inSeconds(c.unshared) + "; none is lost"
+		checks["counts"] = "sharing has been failing for " + inSeconds(c.unshared) + "; no count is lost"
 	}
 	if c.outage {
 		checks["outage"] = "limits are decided by their on_outage"
@@ -115,7 +115,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		status = httpapi.Down
 	}
 	if len(c.unreadable) > 0 {
-		checks["clients"] = strconv.Itoa(len(c.unreadable)) + " not served, because they cannot be read; the others are"
+		checks["clients"] = "not served, because they cannot be read: " + strconv.Itoa(len(c.unreadable))
 		if forOperators {
 			checks["clients"] = describeUnreadable(c.unreadable)
 		}
@@ -130,7 +130,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 	}
 	switch {
 	case c.file.refused != nil:
-		checks["configuration_file"] = "refused since it was changed; the last good one stays in use"
+		checks["configuration_file"] = "the changed file is refused; the last good one stays in use"
 	case len(c.file.restart) > 0:
 		checks["configuration_file"] = "has changes that need a restart: " + strings.Join(c.file.restart, ", ")
 	}
@@ -145,7 +145,7 @@ const namedClients = 5
 
 // describeUnreadable describes the clients that cannot be read.
 func describeUnreadable(clients map[string]error) string {
-	return "not served, because they cannot be read: " + nameSome(slices.Sorted(maps.Keys(clients))) + "; the others are"
+	return "not served, because they cannot be read: " + nameSome(slices.Sorted(maps.Keys(clients)))
 }
 
 // nameSome names the first clients and the number of others.
@@ -167,13 +167,13 @@ func describeClocks(st clock.State) string {
 	case clock.NoClock:
 		return ""
 	case clock.Wall:
-		return "that of this machine is alone, " + ahead(st.Wall) + " process time: tokens go by it, and counts do not"
+		return "this machine's clock is " + ahead(st.Wall) + " the others: tokens use it, counts do not"
 	case clock.Store:
-		return "that of the store is alone, " + ahead(st.Store) + " process time: counts do not follow it"
+		return "the store's clock is " + ahead(st.Store) + " the others: counts do not use it"
 	case clock.Process:
-		return "process time is alone: that of the store is " + ahead(st.Store) + " it, and counts follow"
+		return "process time differs from both clocks: the store's is " + ahead(st.Store) + " it, and counts use that"
 	default:
-		return fmt.Sprintf("no two agree: that of this machine is %s process time, that of the store %s it", ahead(st.Wall), ahead(st.Store))
+		return fmt.Sprintf("no two clocks agree: this machine's is %s process time, the store's %s it", ahead(st.Wall), ahead(st.Store))
 	}
 }
 
@@ -211,9 +211,9 @@ type shedding struct {
 func (s *shedding) describe() string {
 	switch {
 	case s.down && s.lasted > 0:
-		return "refusing nearly all requests, the most critical too; overloaded for " + inSeconds(s.lasted)
+		return "refusing nearly all requests, including the most critical ones; overloaded for " + inSeconds(s.lasted)
 	case s.down:
-		return "refused nearly all requests, the most critical too, until a moment ago"
+		return "refused nearly all requests until a moment ago, including the most critical ones"
 	case s.lasted == 0:
 		return ""
 	case s.upTo == ratelimit.CriticalityUnset:

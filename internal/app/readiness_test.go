@@ -31,11 +31,11 @@ func TestReadiness(t *testing.T) {
 		},
 		{"the store is silent", condition{silent: 12400 * time.Millisecond}, degraded(map[string]string{"store": "not answering for 12s"})},
 		{"silent for a moment", condition{silent: time.Millisecond}, degraded(map[string]string{"store": "not answering for 1s"})},
-		{"stored limits cannot be used", condition{refused: true}, degraded(map[string]string{"limits": "some in the store cannot be used; older ones are in their place"})},
+		{"stored limits cannot be used", condition{refused: true}, degraded(map[string]string{"limits": "some in the store cannot be used; the last good ones stay in force"})},
 		{
 			"a client cannot be read",
 			condition{unreadable: map[string]error{"shop": errors.New("x"), "app\n": errors.New("y")}},
-			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `not served, because they cannot be read: "app\n", "shop"; the others are`}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `not served, because they cannot be read: "app\n", "shop"`}},
 		},
 		{
 			"the configuration has policies for unknown clients",
@@ -48,34 +48,34 @@ func TestReadiness(t *testing.T) {
 			"many clients cannot be read, and more",
 			condition{refused: true, unreadable: map[string]error{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil, "g": nil}},
 			degraded(map[string]string{
-				"clients": `not served, because they cannot be read: "a", "b", "c", "d", "e" and 2 more; the others are`,
-				"limits":  "some in the store cannot be used; older ones are in their place",
+				"clients": `not served, because they cannot be read: "a", "b", "c", "d", "e" and 2 more`,
+				"limits":  "some in the store cannot be used; the last good ones stay in force",
 			}),
 		},
 		{
 			"counts are not shared",
 			condition{unshared: 3 * time.Minute, outage: true},
-			degraded(map[string]string{"counts": "not shared as they should be for 3m0s; none is lost", "outage": "limits are decided by their on_outage"}),
+			degraded(map[string]string{"counts": "sharing has been failing for 3m0s; no count is lost", "outage": "limits are decided by their on_outage"}),
 		},
 		{
 			"a stepped machine",
 			condition{clock: clock.State{Wall: time.Hour, Store: 20 * time.Millisecond, Alone: clock.Wall}},
-			degraded(map[string]string{"clock": "that of this machine is alone, 1h0m0s ahead of process time: tokens go by it, and counts do not"}),
+			degraded(map[string]string{"clock": "this machine's clock is 1h0m0s ahead of the others: tokens use it, counts do not"}),
 		},
 		{
 			"a store that lies",
 			condition{clock: clock.State{Store: -5 * time.Minute, Alone: clock.Store}},
-			degraded(map[string]string{"clock": "that of the store is alone, 5m0s behind process time: counts do not follow it"}),
+			degraded(map[string]string{"clock": "the store's clock is 5m0s behind the others: counts do not use it"}),
 		},
 		{
 			"a resumed machine",
 			condition{clock: clock.State{Wall: 10 * time.Minute, Store: 10 * time.Minute, Alone: clock.Process}},
-			degraded(map[string]string{"clock": "process time is alone: that of the store is 10m0s ahead of it, and counts follow"}),
+			degraded(map[string]string{"clock": "process time differs from both clocks: the store's is 10m0s ahead of it, and counts use that"}),
 		},
 		{
 			"no two clocks agree",
 			condition{clock: clock.State{Wall: -2 * time.Second, Store: time.Minute, Alone: clock.AllClocks}},
-			degraded(map[string]string{"clock": "no two agree: that of this machine is 2s behind process time, that of the store 1m0s ahead of it"}),
+			degraded(map[string]string{"clock": "no two clocks agree: this machine's is 2s behind process time, the store's 1m0s ahead of it"}),
 		},
 		{
 			"requests are shed",
@@ -98,23 +98,23 @@ func TestReadiness(t *testing.T) {
 			"nearly all is shed, and the store is silent",
 			condition{silent: time.Minute, shedding: shedding{lasted: 12 * time.Second, upTo: ratelimit.CriticalPlus, down: true}},
 			httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{
-				"store": "not answering for 1m0s", "overload": "refusing nearly all requests, the most critical too; overloaded for 12s",
+				"store": "not answering for 1m0s", "overload": "refusing nearly all requests, including the most critical ones; overloaded for 12s",
 			}},
 		},
 		{
 			"nearly all was shed",
 			condition{shedding: shedding{down: true}},
 			httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{
-				"overload": "refused nearly all requests, the most critical too, until a moment ago",
+				"overload": "refused nearly all requests until a moment ago, including the most critical ones",
 			}},
 		},
 		{
 			"everything",
 			condition{silent: time.Minute, refused: true, unshared: time.Minute, outage: true, clock: clock.State{Wall: 2 * time.Second, Alone: clock.Wall}},
 			degraded(map[string]string{
-				"store": "not answering for 1m0s", "limits": "some in the store cannot be used; older ones are in their place",
-				"counts": "not shared as they should be for 1m0s; none is lost", "outage": "limits are decided by their on_outage",
-				"clock": "that of this machine is alone, 2s ahead of process time: tokens go by it, and counts do not",
+				"store": "not answering for 1m0s", "limits": "some in the store cannot be used; the last good ones stay in force",
+				"counts": "sharing has been failing for 1m0s; no count is lost", "outage": "limits are decided by their on_outage",
+				"clock": "this machine's clock is 2s ahead of the others: tokens use it, counts do not",
 			}),
 		},
 	} {
@@ -129,7 +129,7 @@ func TestReadiness(t *testing.T) {
 func TestReadinessForThePublic(t *testing.T) {
 	c := condition{unreadable: map[string]error{"shop": errors.New("x")}, unregistered: []string{"partner", "bank"}}
 	want := httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
-		"clients":       "1 not served, because they cannot be read; the others are",
+		"clients":       "not served, because they cannot be read: 1",
 		"configuration": "has a policy for clients that are not registered: 2",
 	}}
 	check.Equal(t, "readiness", c.readiness(false), want)
@@ -152,9 +152,9 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		}
 	}
 	want := httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{
-		"counts": "not shared as they should be for 7s; none is lost",
+		"counts": "sharing has been failing for 7s; no count is lost",
 		"outage": "limits are decided by their on_outage",
-		"clock":  "that of this machine is alone, 1m0s behind process time: tokens go by it, and counts do not",
+		"clock":  "this machine's clock is 1m0s behind the others: tokens use it, counts do not",
 	}}
 	check.Equal(t, "/readyz", s.edge.ready.report(true), want)
 	st := s.limiter.syncState()

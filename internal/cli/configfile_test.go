@@ -62,7 +62,7 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	check.Equal(t, "passed", passed(1), 0)
 	has(t, o.log.String(), "oauth-server.yaml:2", "oauth-server.yaml:3")
 	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"),
-		`{"status":"ready","checks":{"configuration_file":"refused since it was changed; the last good one stays in use"}}`)
+		`{"status":"ready","checks":{"configuration_file":"the changed file is refused; the last good one stays in use"}}`)
 	instances := []string{"limits", "status", "--server", o.operators, "--token", token}
 	has(t, runOK(t, "", instances...), ", the newest is refused: ")
 

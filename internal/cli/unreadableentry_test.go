@@ -47,7 +47,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 	status, _ := postForm(t, starts.clients+"/token", r.ops, url.Values{"grant_type": {"client_credentials"}})
 	check.Equal(t, "status of a token request", status, http.StatusOK)
 	has(t, page(t, starts.clients+"/readyz"), `"status":"degraded"`, `"limits"`)
-	has(t, starts.log.String(), "stored limits that cannot be used are left out", "unheard_of")
+	has(t, starts.log.String(), "stored limits cannot be used", "unheard_of")
 
 	stdout, stderr := limits(starts, "audit")
 	if !strings.Contains(stdout, "unreadable") || !strings.Contains(stdout, "70/60s") || !strings.Contains(stderr, "unheard_of") {

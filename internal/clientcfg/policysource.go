@@ -243,7 +243,7 @@ func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 	s.current.Store(next)
 	switch {
 	case len(next.leftOut) > 0 && !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(next.leftOut))):
-		s.log.LogAttrs(ctx, slog.LevelError, "stored limits that cannot be used are left out; older ones are in their place",
+		s.log.LogAttrs(ctx, slog.LevelError, "stored limits cannot be used; the last good ones stay in force",
 			slog.Int64("version", next.Version()), slog.Int("left_out", next.LeftOut()), slog.Any("error", joined(next.leftOut)))
 	case len(next.leftOut) == 0 && len(before) > 0:
 		s.log.LogAttrs(ctx, slog.LevelInfo, "all stored limits can be used again", slog.Int64("version", next.Version()))

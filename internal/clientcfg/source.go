@@ -98,7 +98,7 @@ func (s *Source) logUnreadable(ctx context.Context, old, next *Directory) {
 	few := func() bool { changed++; return changed <= mostLogged }
 	for _, id := range slices.Sorted(maps.Keys(next.unreadable)) {
 		if _, before := old.unreadable[id]; !before && few() {
-			s.log.LogAttrs(ctx, slog.LevelError, "client cannot be read and is not served; the others are",
+			s.log.LogAttrs(ctx, slog.LevelError, "client cannot be read and is not served",
 				slog.String("client_id", id), slog.Any("error", next.unreadable[id]))
 		}
 	}
