@@ -64,8 +64,7 @@ func TestSignInRefuses(t *testing.T) {
 
 // TestOldestSessionEnds: a user has at most the configured number of sessions.
 //
-// Attack (sign-ins): Unlimited sessions. The number of sessions per user is bounded. A new one
-// ends the oldest.
+// Attack (sign-ins): Unlimited sessions. A user's sessions are bounded. A new one ends the oldest.
 func TestOldestSessionEnds(t *testing.T) {
 	w := newWorld(t, func(o *accounts.Options) { o.SessionsPerUser = 2 })
 	var cookies []string
