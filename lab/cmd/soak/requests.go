@@ -16,7 +16,7 @@ import (
 // goodClient is a client that behaves well.
 type goodClient struct {
 	id    string
-	user  string // whose tokens it refreshes; empty: it uses client_credentials
+	user  string // the user of its tokens; empty: client_credentials
 	token string // the refresh token
 }
 
