@@ -23,14 +23,17 @@ type GuessLimits struct {
 	PerUser, SlowDown ratelimit.Limit
 }
 
+// slowWait is the time between attempts that are slowed down.
+const slowWait = 30 * time.Second
+
 // NewGuessLimits returns limits of perName and perUser wrong passwords a day, and then one attempt
-// in each wait.
-func NewGuessLimits(perName, perUser int64, wait time.Duration) GuessLimits {
+// per 30 seconds.
+func NewGuessLimits(perName, perUser int64) GuessLimits {
 	const day = 24 * time.Hour
 	return GuessLimits{
 		PerName:  ratelimit.NewLimit("per-name-and-day", perName, day),
 		PerUser:  ratelimit.NewLimit("per-user-and-day", perUser, day),
-		SlowDown: ratelimit.NewLimit("slow-down", 1, wait),
+		SlowDown: ratelimit.NewLimit("slow-down", 1, slowWait),
 	}
 }
 

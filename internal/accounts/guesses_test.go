@@ -26,7 +26,7 @@ func daily(perName, perUser int64) func(*accounts.Options) {
 	return func(o *accounts.Options) {
 		many := ratelimit.NewLimit("many", 1000, time.Minute)
 		o.Failures = attempts.Limits{PerAddress: many, PerName: many}
-		o.Guesses = accounts.NewGuessLimits(perName, perUser, 30*time.Second)
+		o.Guesses = accounts.NewGuessLimits(perName, perUser)
 	}
 }
 

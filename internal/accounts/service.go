@@ -59,7 +59,7 @@ func (o Options) withDefaults() Options {
 		o.SignIns = ratelimit.NewLimit("sign-ins", 120, time.Minute)
 	}
 	if o.Guesses == (GuessLimits{}) {
-		o.Guesses = NewGuessLimits(200, 100, 30*time.Second)
+		o.Guesses = NewGuessLimits(200, 100)
 	}
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})

@@ -126,7 +126,7 @@ func newService(f *foundation, l *limiting) (*grants.Service, error) {
 			SessionLifetime: f.cfg.Sessions.TTL.Std(),
 			Failures:        failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users.FailureQuota),
 			SignIns:         ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
-			Guesses:         guessLimits(f.cfg.FailedAttempts.Users),
+			Guesses:         accounts.NewGuessLimits(f.cfg.FailedAttempts.Users.PerNameDaily, f.cfg.FailedAttempts.Users.SlowAfter),
 		},
 		InvalidGrants:  failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Grants),
 		Introspections: grants.QueryLimit(f.cfg.Inspection.IntrospectPerSecond),
@@ -145,10 +145,6 @@ func newService(f *foundation, l *limiting) (*grants.Service, error) {
 
 func failureLimits(window config.Duration, q config.FailureQuota) attempts.Limits {
 	return attempts.NewLimits(q.PerAddress, q.PerName, window.Std())
-}
-
-func guessLimits(q config.SignInQuota) accounts.GuessLimits {
-	return accounts.NewGuessLimits(q.PerNameDaily, q.SlowAfter, q.SlowWait.Std())
 }
 
 // newHandler creates the handler for clients.

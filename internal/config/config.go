@@ -196,10 +196,9 @@ type SignInQuota struct {
 	FailureQuota
 	PerNameDaily int64 `json:"per_name_daily" help:"from one address for one username in a day, on all instances" range:"1 1000000000"`
 	// SlowAfter is a number of wrong passwords with one username, from all addresses and without a
-	// correct one in between. After it, attempts from unknown addresses are slowed down to one per
-	// SlowWait.
-	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, after which new addresses are slowed down" range:"1 1000000000"`
-	SlowWait  Duration `json:"slow_wait" help:"when slowed down: time between attempts" range:"1s 1h"`
+	// correct one in between. After it, attempts from unknown addresses are slowed down to one in 30
+	// seconds.
+	SlowAfter int64 `json:"slow_after" help:"in a row for one username in a day, on all instances, after which new addresses are slowed down" range:"1 1000000000"`
 }
 
 // RateLimit has the limits on token requests: the default limits of all clients, and the policies

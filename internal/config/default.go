@@ -49,7 +49,7 @@ func Default() *Config {
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},
 			Users: SignInQuota{
 				FailureQuota: FailureQuota{PerAddress: 100, PerName: 20},
-				PerNameDaily: 200, SlowAfter: 100, SlowWait: Duration(30 * time.Second),
+				PerNameDaily: 200, SlowAfter: 100,
 			},
 			Grants: FailureQuota{PerAddress: 6000, PerName: 3000},
 		},
