@@ -27,9 +27,10 @@ type Server struct {
 
 	stored *clientcfg.Directory // with Options.Operator, once read
 
-	unreported atomic.Bool   // the last report could not be encoded
-	copying    atomic.Bool   // a backup is running
-	revoking   chan struct{} // holds a value while all families of a user are being revoked
+	unreported       atomic.Bool // the last report could not be encoded
+	copying          atomic.Bool // a backup is running
+	recordingProfile atomic.Bool
+	revoking         chan struct{} // holds a value while all families of a user are being revoked
 }
 
 // New returns a Server.
@@ -43,14 +44,20 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.echo.Use(s.around)
-	routes := s.routes()
 	if o.Operator != "" {
-		routes = s.registrationRoutes()
-	}
-	for _, r := range routes {
-		s.echo.Add(r.method, adminapi.Prefix+r.path, handler(r.answer).echo)
+		s.serve(adminapi.Prefix, s.registrationRoutes())
+	} else {
+		s.serve(adminapi.Prefix, s.routes())
+		s.serve(ProfilesPath, s.profileRoutes())
 	}
 	return s, nil
+}
+
+// serve registers the routes below a path.
+func (s *Server) serve(prefix string, routes []route) {
+	for _, r := range routes {
+		s.echo.Add(r.method, prefix+r.path, handler(r.answer).echo)
+	}
 }
 
 // ServeHTTP implements [http.Handler].

@@ -177,7 +177,7 @@ const overloadField = "overload"
 
 // live lists the fields that take effect while the server runs, including the fields below them.
 var live = []string{
-	"drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
+	"admin_profiles", "drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
 	errorCodeField, overloadField,
 }
@@ -186,7 +186,7 @@ var live = []string{
 func withLive(c, from *config.Config) *config.Config {
 	next := *c
 	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
-	next.Log.Level, next.LogUsers = from.Log.Level, from.LogUsers
+	next.Log.Level, next.LogUsers, next.AdminProfiles = from.Log.Level, from.LogUsers, from.AdminProfiles
 	next.Overload = from.Overload
 	next.RateLimit.Settings, next.RateLimit.ErrorCode = from.RateLimit.Settings, from.RateLimit.ErrorCode
 	return &next

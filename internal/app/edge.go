@@ -78,7 +78,7 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	if e.admin, err = newAdmin(f, l, e.service, e.local); err != nil {
 		return nil, err
 	}
-	e.ops = newHTTPServer(f.bounds.Operators.Around(e.operatorHandler()), f.log)
+	e.ops = newHTTPServer(f.bounds.Operators.Around(e.operatorHandler(l.file)), f.log)
 	e.ops.ConnState, e.ops.ConnContext = connbound.TrackSilence, connbound.WithHeld
 	e.ops.WriteTimeout = slowestScrape
 	if f.adminCert != nil {
@@ -226,8 +226,8 @@ func (l *limiting) syncState() adminapi.SyncState {
 }
 
 // operatorHandler serves the admin API, which requires a token, the token endpoint for such tokens,
-// and metrics and health, which contain no secrets.
-func (e *edge) operatorHandler() http.Handler {
+// and metrics and health, which contain no secrets. While profiles are off, their paths are unknown.
+func (e *edge) operatorHandler(file *configFile) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(adminapi.Prefix+"/", e.admin)
 	mux.Handle("GET /metrics", metrics.Handler(e.base.telemetry.registry))
@@ -237,13 +237,21 @@ func (e *edge) operatorHandler() http.Handler {
 		}
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	tokens := e.own.Operators()
+	tokens, unknown := e.own.Operators(), http.NotFoundHandler()
 	if e.limiter != nil { // operators can sign in only here
 		mux.Handle("/", tokens)
+		unknown = tokens
 	} else {
 		mux.Handle("POST /token", tokens)
 		mux.Handle("GET /.well-known/oauth-authorization-server", tokens)
 	}
+	mux.HandleFunc(admin.ProfilesPath, func(w http.ResponseWriter, r *http.Request) {
+		if file.inUse.Load().AdminProfiles {
+			e.admin.ServeHTTP(w, r)
+		} else {
+			unknown.ServeHTTP(w, r)
+		}
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ready, status := e.ready.report(true), http.StatusOK
 		if ready.Status == httpapi.Down {

@@ -21,6 +21,8 @@ type Config struct {
 	// AdminClientCA is a PEM file of certificates. If set, a connection to AdminListen needs a
 	// client certificate signed by one of them.
 	AdminClientCA string `json:"admin_client_ca,omitempty" help:"PEM file of a CA; the admin address then requires client certificates from it"`
+	// AdminProfiles serves profiles of the process at AdminListen, for operators.
+	AdminProfiles bool `json:"admin_profiles,omitempty" help:"serve profiles of the process at /debug/pprof/ of the admin address, to operators with registrations:write"`
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
