@@ -37,11 +37,11 @@ var (
 	leaseWaitInfo = Info{
 		"oauth_ratelimit_lease_wait_seconds", Histogram,
 		[]string{"outcome"},
-		"How long requests waited for permits of a strict limit, without those that had one at once: allowed, or denied (no permit in time, over the limit, or cancelled). Native and classic buckets.",
+		"How long requests waited for permits of a strict limit, without those that had one at once: allowed, or denied (no permit in time, over the limit, or cancelled).",
 	}
 	delaysInfo = Info{
 		"oauth_ratelimit_delay_seconds", Histogram, nil,
-		"How long requests over a limit waited (max_wait) before they were admitted. Native and classic buckets.",
+		"How long requests over a limit waited (max_wait) before they were admitted.",
 	}
 	waitingInfo = Info{
 		"oauth_ratelimit_waiting", Gauge, nil,
@@ -146,7 +146,7 @@ var (
 	requestsInfo = Info{
 		"oauth_http_request_duration_seconds", Histogram,
 		[]string{"route", "method", "code"},
-		"Time from the request's headers to the end of the response. Native and classic buckets.",
+		"Time from the request's headers to the end of the response.",
 	}
 	inFlightInfo = Info{
 		"oauth_http_requests_in_flight", Gauge, nil,
@@ -169,7 +169,7 @@ var (
 	storeInfo = Info{
 		"oauth_store_operation_duration_seconds", Histogram,
 		[]string{"operation"},
-		"Duration of store operations, including failed ones. Native and classic buckets.",
+		"Duration of store operations, including failed ones.",
 	}
 	storeErrorsInfo = Info{
 		"oauth_store_errors_total", Counter,
@@ -226,7 +226,7 @@ var (
 	bulkDurationInfo = Info{
 		"oauth_sync_bulk_duration_seconds", Histogram,
 		[]string{"command"},
-		"Duration of write and read commands. Native and classic buckets.",
+		"Duration of write and read commands.",
 	}
 	writesInfo = Info{
 		"oauth_sync_writes_total", Counter,

@@ -53,12 +53,12 @@ var (
 	gatewayDurationInfo = Info{
 		"oauth_gateway_request_duration_seconds", Histogram,
 		[]string{"outcome"},
-		"Time from the headers of a token request to the end of its response, including the upstream; with --judge, the time for an answer. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
+		"Time from the headers of a token request to the end of its response, including the upstream; with --judge, the time for an answer. Outcomes as in oauth_gateway_requests_total.",
 	}
 	gatewayUpstreamInfo = Info{
 		"oauth_gateway_upstream_duration_seconds", Histogram,
 		[]string{"request", "code"},
-		"Response time of the upstream. Request: token (to the end of the response) or other (to its headers). Code: the status, or none (unreachable, or the connection was closed), timeout (30 seconds), gone (the client disconnected). Native and classic buckets.",
+		"Response time of the upstream. Request: token (to the end of the response) or other (to its headers). Code: the status, or none (unreachable, or the connection was closed), timeout (30 seconds), gone (the client disconnected).",
 	}
 )
 
