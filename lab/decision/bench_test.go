@@ -61,11 +61,7 @@ func filled(b *testing.B, m limiters.Maker, keys, callers int) limiters.Limiter 
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			b.Error(err)
-		}
-	})
+	closeAfter(b, l)
 	fill(b, l, keys, callers)
 	return l
 }
@@ -84,8 +80,8 @@ func fill(b *testing.B, l limiters.Limiter, keys, callers int) {
 		})
 	}
 	wg.Wait()
-	if s, ok := l.(interface{ Settle() }); ok {
-		s.Settle()
+	if l.Settle != nil {
+		l.Settle()
 	}
 }
 
@@ -144,9 +140,7 @@ func BenchmarkMemory(b *testing.B) {
 				b.ReportMetric(now.longestSince(was).Seconds()*1e6, "gc-pause-µs")
 				b.ReportMetric(1000*(now.processor-was.processor)/collections, "gc-ms")
 				b.ReportMetric(0, "ns/op")
-				if err := l.Close(); err != nil {
-					b.Fatal(err)
-				}
+				closeAfter(b, l)
 				runtime.KeepAlive(l)
 			}
 		})

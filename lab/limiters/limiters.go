@@ -2,15 +2,35 @@
 // measured, and tested, on the same work: one limit for each key, and one request at a time.
 package limiters
 
-import "time"
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"github.com/puzpuzpuz/xsync/v4"
+	golimiter "github.com/sethvargo/go-limiter/memorystore"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+	ulule "github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/store/memory"
+	"golang.org/x/time/rate"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/syncer/clock"
+)
 
 // Limiter decides on the requests of keys.
-type Limiter interface {
+type Limiter struct {
 	// Allow reports whether one more request of the key passes, and counts it. The limiter may keep the
 	// string of the first request of a key. Later strings may be of a [Key], so their bytes change.
-	Allow(key string) bool
-	// Close stops background work.
-	Close() error
+	Allow func(key string) bool
+	// Settle finishes the work that many new keys queued. It may be nil.
+	Settle func()
+	// Close stops background work. It may be nil.
+	Close func() error
 }
 
 // Limit is the limit of every key.
@@ -22,20 +42,134 @@ type Limit struct {
 // Maker makes limiters of one kind.
 type Maker struct {
 	Name string
-	// Ceiling is set for a map that counts, and decides nothing: what a limiter costs at least.
-	Ceiling bool
-	New     func(l Limit, keys int) (Limiter, error)
+	New  func(l Limit, keys int) (Limiter, error)
 }
 
-// InMemory returns the kinds that hold their counts in the process.
+// InMemory returns the kinds that hold their counts in the process. The last two are maps that count, and decide nothing:
+// what a limiter costs at least.
 func InMemory() []Maker {
 	return []Maker{
-		{Name: "ours", New: newOurs},
-		{Name: "go-limiter", New: newGoLimiter},
-		{Name: "throttled", New: newThrottled},
-		{Name: "ulule", New: newUlule},
-		{Name: "x-time-rate", New: newTokenBuckets},
-		{Name: "otter", Ceiling: true, New: newOtter},
-		{Name: "xsync", Ceiling: true, New: newXsync},
+		{"ours", ours}, {"go-limiter", goLimiter}, {"throttled", gcra}, {"ulule", fixedWindows}, {"x-time-rate", tokenBuckets},
+		{"otter", otterCounts}, {"xsync", xsyncCounts},
 	}
+}
+
+// ours is the limiter as it runs in a server: with its clock, and attached to a syncer, so that every request also
+// queues its counter. The syncer itself is another measurement's; Settle stands in for it.
+func ours(l Limit, keys int) (Limiter, error) {
+	limit := ratelimit.NewLimit("limit", l.Requests, l.Window)
+	policy, err := ratelimit.Enforced(limit, limit)
+	counters, now := counting.NewCounters(keys), clock.New(nil).Now
+	shared := counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now})
+	return Limiter{
+		Allow: func(key string) bool {
+			k := ratelimit.Key{ClientID: key[:clientSize], Username: key[clientSize+1:]}
+			d := counters.Take(now(), k, policy, 1)
+			return !d.Rejected()
+		},
+		Settle: func() { settle(shared, now()) },
+	}, err
+}
+
+// settle exchanges all due counters, like a syncer with a store that applies writes at once.
+func settle(s *counting.Sync, now time.Time) {
+	seq := int64(1)
+	for _, p := range s.Due(now, nil) {
+		for {
+			task, ok := s.Begin(now, p.Ticket, seq)
+			if !ok {
+				break
+			}
+			seq++
+			done := s.Finish(now, &task, counting.Result{Read: task.Read, Status: counting.Applied, NewEtag: 1})
+			if task.Seq != 0 || !done.Planned {
+				break
+			}
+			p = done.Next
+		}
+	}
+}
+
+func goLimiter(l Limit, keys int) (Limiter, error) {
+	store, err := golimiter.New(&golimiter.Config{
+		Tokens: uint64(l.Requests), Interval: l.Window, InitialAlloc: keys, //nolint:gosec // G115: above 0
+	})
+	ctx := context.Background()
+	return Limiter{
+		Allow: func(key string) bool {
+			_, _, _, ok, err := store.Take(ctx, key)
+			return ok && err == nil
+		},
+		Close: func() error { return store.Close(ctx) },
+	}, err
+}
+
+func gcra(l Limit, _ int) (Limiter, error) {
+	store, err := memstore.NewCtx(0)
+	if err != nil {
+		return Limiter{}, err
+	}
+	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+		MaxRate: throttled.PerDuration(int(l.Requests), l.Window), MaxBurst: int(l.Requests) - 1,
+	})
+	return Limiter{Allow: func(key string) bool {
+		limited, _, err := limiter.RateLimitCtx(context.Background(), key, 1)
+		return !limited && err == nil
+	}}, err
+}
+
+func fixedWindows(l Limit, _ int) (Limiter, error) {
+	store := memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "l", CleanUpInterval: time.Hour})
+	limiter := ulule.New(store, ulule.Rate{Period: l.Window, Limit: l.Requests})
+	return Limiter{Allow: func(key string) bool {
+		c, err := limiter.Get(context.Background(), key)
+		return err == nil && !c.Reached
+	}}, nil
+}
+
+// tokenBuckets is golang.org/x/time/rate in a map, which is what many servers do by hand.
+func tokenBuckets(l Limit, keys int) (Limiter, error) {
+	var mu sync.RWMutex
+	all := make(map[string]*rate.Limiter, keys)
+	add := func(key string) *rate.Limiter {
+		mu.Lock()
+		defer mu.Unlock()
+		if all[key] == nil {
+			all[key] = rate.NewLimiter(rate.Limit(float64(l.Requests)/l.Window.Seconds()), int(l.Requests))
+		}
+		return all[key]
+	}
+	return Limiter{Allow: func(key string) bool {
+		mu.RLock()
+		bucket := all[key]
+		mu.RUnlock()
+		if bucket == nil {
+			bucket = add(key)
+		}
+		return bucket.Allow()
+	}}, nil
+}
+
+// otterCounts is a cache of counts.
+func otterCounts(l Limit, keys int) (Limiter, error) {
+	cache, err := otter.New(&otter.Options[string, *atomic.Int64]{MaximumSize: 2 * keys, InitialCapacity: keys})
+	return Limiter{Allow: func(key string) bool {
+		count, ok := cache.GetIfPresent(key)
+		if !ok {
+			count, _ = cache.SetIfAbsent(key, new(atomic.Int64))
+		}
+		return count.Add(1) <= l.Requests
+	}}, err
+}
+
+// xsyncCounts is a concurrent map of counts.
+func xsyncCounts(l Limit, keys int) (Limiter, error) {
+	counts := xsync.NewMap[string, *atomic.Int64](xsync.WithPresize(keys))
+	return Limiter{Allow: func(key string) bool {
+		count, ok := counts.Load(key)
+		if !ok {
+			count, _ = counts.LoadOrStore(key, new(atomic.Int64))
+		}
+		return count.Add(1) <= l.Requests
+	}}, nil
 }

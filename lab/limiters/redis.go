@@ -15,32 +15,21 @@ func InRedis(address string) []Maker {
 	with := func(algorithm func(c *redis.Client, l Limit) decide) func(Limit, int) (Limiter, error) {
 		return func(l Limit, _ int) (Limiter, error) {
 			c := redis.NewClient(&redis.Options{Addr: address, PoolSize: 64})
-			return &inRedis{c, algorithm(c, l)}, nil
+			decide := algorithm(c, l)
+			return Limiter{
+				Allow: func(key string) bool { // an error denies
+					ok, err := decide(context.Background(), key, time.Now())
+					return ok && err == nil
+				},
+				Close: c.Close,
+			}, nil
 		}
 	}
-	return []Maker{
-		{Name: "redis_rate", New: with(redisRate)},
-		{Name: "sorted-set", New: with(sortedSet)},
-		{Name: "two-counters", New: with(twoCounters)},
-	}
+	return []Maker{{"redis_rate", with(redisRate)}, {"sorted-set", with(sortedSet)}, {"two-counters", with(twoCounters)}}
 }
 
 // decide asks Redis whether one more request of the key passes at the time.
 type decide func(ctx context.Context, key string, now time.Time) (bool, error)
-
-type inRedis struct {
-	client *redis.Client
-	decide decide
-}
-
-// Allow implements [Limiter]. An error denies.
-func (r *inRedis) Allow(key string) bool {
-	ok, err := r.decide(context.Background(), key, time.Now())
-	return ok && err == nil
-}
-
-// Close implements [Limiter].
-func (r *inRedis) Close() error { return r.client.Close() }
 
 func redisRate(c *redis.Client, l Limit) decide {
 	limiter := redis_rate.NewLimiter(c)
