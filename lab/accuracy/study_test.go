@@ -22,7 +22,7 @@ type study struct {
 	number     int             // of clients
 	duration   time.Duration
 	per        time.Duration // interval of spikes: a second
-	algorithms []string      // those that fit the limit
+	algorithms []string      // all
 	rates      []float64     // multiples of the limit
 	clients    []string      // how they react
 	seeds      []uint64
@@ -44,7 +44,7 @@ func (s study) complete() study {
 		s.per = time.Second
 	}
 	if len(s.algorithms) == 0 {
-		s.algorithms = algorithm.Fitting(s.limit)
+		s.algorithms = algorithm.Names()
 	}
 	if len(s.rates) == 0 {
 		s.rates = []float64{0}

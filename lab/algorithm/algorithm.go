@@ -1,10 +1,31 @@
+// Package algorithm implements the usual rate-limiting algorithms. It runs them on the same traffic
+// and compares each with an exact log.
+//
+// The server's own algorithms (fixed, weighted, sliding, strict) run the code of internal/ratelimit.
+// The others (exact, token-bucket, leaky-bucket, leaky-queue, gcra) are short and implemented here.
+// All of them take times in whole milliseconds and calculate in integers, which makes decisions
+// reproducible.
+//
+// # Wrong decisions
+//
+// [Run] counts wrong decisions by two definitions.
+//
+// The first uses the algorithm's own log: an exact log of the requests that the algorithm itself has
+// admitted. With a limit of N in a window W, a request at t should be admitted if fewer than N were
+// admitted in (t-W, t]. A false admit is a request admitted although there were N or more. A false
+// denial is a request denied although there were fewer. Each decision is checked on its own: after
+// one request too many, the later decisions do not count as wrong too.
+//
+// The second uses the count of all requests, admitted or not. It compares the algorithm's estimate
+// for the last window with the exact count. A request is wrongly allowed if the estimate is within
+// the limit and the count is over it, and wrongly limited in the opposite case. The rate error is the
+// difference between the estimate and the count, as a fraction of the count. Cloudflare published
+// these figures (https://blog.cloudflare.com/counting-things-a-lot-of-different-things/). They do not
+// exist for algorithms that do not estimate the window, such as the token bucket.
 package algorithm
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -62,8 +83,8 @@ func SlidingFrames(n int) string {
 	return Sliding + "-" + strconv.Itoa(n)
 }
 
-// Names returns the algorithms that are compared by default. [New] also accepts [SlidingFrames] with
-// any number of frames.
+// Names returns the algorithms that are compared. [New] also accepts [SlidingFrames] with any number of
+// frames.
 func Names() []string {
 	return []string{
 		Unlimited, Exact, Fixed, Weighted, Sliding, SlidingFrames(2), SlidingFrames(4), SlidingFrames(6), SlidingFrames(60), Strict,
@@ -71,81 +92,33 @@ func Names() []string {
 	}
 }
 
-// Fitting returns the Names without the algorithms that cannot divide the window of the limit into
-// their number of frames. The limit must be valid.
-func Fitting(l Limit) []string {
-	return slices.DeleteFunc(Names(), func(name string) bool {
-		_, _, err := ownLimit(name, l)
-		return err != nil
-	})
-}
-
-// New returns the algorithm with the given name. It returns an error for an unknown name or an invalid
-// limit.
-func New(name string, l Limit) (Algorithm, error) {
-	own, is, err := ownLimit(name, l)
-	switch {
-	case err != nil:
-		return nil, err
-	case is:
-		return newOwn(own)
-	}
+// New returns the algorithm with the given name. It panics for an unknown name or an invalid limit.
+func New(name string, l Limit) Algorithm {
 	switch name {
 	case Unlimited:
-		return unlimited{}, nil
+		return unlimited{}
 	case Exact:
-		return &exact{limit: l}, nil
+		return &exact{limit: l}
 	case TokenBucket:
-		return &tokenBucket{limit: l}, nil
+		return &tokenBucket{limit: l}
 	case LeakyBucket:
-		return &leakyBucket{limit: l}, nil
+		return &leakyBucket{limit: l}
 	case LeakyQueue:
-		return &leakyBucket{limit: l, queue: true}, nil
+		return &leakyBucket{limit: l, queue: true}
+	case GCRA:
+		return &gcra{limit: l}
 	default:
-		return &gcra{limit: l}, nil
+		return newOwn(name, l)
 	}
 }
 
 // NewEstimator returns the estimator of the algorithm with the given name, or nil if the algorithm
 // does not estimate the window.
-func NewEstimator(name string, l Limit) (Estimator, error) {
-	own, is, err := ownLimit(name, l)
-	if err != nil || !is {
-		return nil, err
+func NewEstimator(name string, l Limit) Estimator {
+	if _, estimates := New(name, l).(Estimator); !estimates {
+		return nil
 	}
-	own.Requests = ratelimit.MaxRequests
-	return newOwn(own)
-}
-
-// ownLimit returns the internal/ratelimit limit for an algorithm, and whether that package implements
-// the algorithm. It returns an error if the name is unknown or the number of frames is invalid.
-func ownLimit(name string, l Limit) (own ratelimit.Limit, is bool, err error) {
-	own = ratelimit.NewLimit("limit", l.Requests, l.Window)
-	if err := own.Validate(); err != nil {
-		return own, false, err
-	}
-	base, frames, several := strings.Cut(name, "-")
-	switch {
-	case name == Sliding:
-	case name == Fixed:
-		own.Algorithm = ratelimit.Fixed
-	case name == Weighted:
-		own.Algorithm = ratelimit.Weighted
-	case name == Strict:
-		own.MakeStrict()
-	case several && base == Sliding:
-		if own.Frames, err = strconv.Atoi(frames); err != nil {
-			return own, false, fmt.Errorf("algorithm %q: %q is not a number of frames", name, frames)
-		}
-		if err := own.Validate(); err != nil {
-			return own, false, fmt.Errorf("algorithm %q: %w", name, err)
-		}
-	case slices.Contains(Names(), name):
-		return own, false, nil
-	default:
-		return own, false, fmt.Errorf("there is no algorithm %q; there are %s, and sliding-N with any number of frames", name, strings.Join(Names(), ", "))
-	}
-	return own, true, nil
+	return newOwn(name, Limit{Requests: ratelimit.MaxRequests, Window: l.Window})
 }
 
 // unlimited is [Unlimited].

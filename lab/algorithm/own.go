@@ -1,6 +1,9 @@
 package algorithm
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -14,12 +17,25 @@ type own struct {
 	limits   *ratelimit.Effective
 }
 
-func newOwn(l ratelimit.Limit) (*own, error) {
-	e, err := ratelimit.Enforced(l, l)
-	if err != nil {
-		return nil, err
+func newOwn(name string, l Limit) *own {
+	limit := ratelimit.NewLimit("limit", l.Requests, l.Window)
+	switch base, frames, several := strings.Cut(name, "-"); {
+	case name == Fixed:
+		limit.Algorithm = ratelimit.Fixed
+	case name == Weighted:
+		limit.Algorithm = ratelimit.Weighted
+	case name == Strict:
+		limit.MakeStrict()
+	case several && base == Sliding:
+		limit.Frames, _ = strconv.Atoi(frames) // 0 is refused below
+	case name != Sliding:
+		panic(fmt.Sprintf("algorithm: there is no %q", name))
 	}
-	return &own{counters: counting.NewCounters(maxKeys), limits: e}, nil
+	e, err := ratelimit.Enforced(limit, limit)
+	if err != nil {
+		panic(fmt.Sprintf("algorithm: %s: %v", name, err))
+	}
+	return &own{counters: counting.NewCounters(maxKeys), limits: e}
 }
 
 // maxKeys is the maximum number of keys in a comparison. With more, keys would share counters, which

@@ -14,30 +14,20 @@ type Options struct {
 	Series bool          // return values over time
 }
 
-// Run runs the algorithm of that name on traffic until it ends. Requests that failed for another reason than a limit
-// are left out, as the limiter leaves them out.
+// Run runs the algorithm of that name on traffic until it ends. It panics for an unknown name or an invalid limit.
 func Run(src traffic.Source, name string, o Options) (Result, error) {
-	a, err := New(name, o.Limit)
-	if err != nil {
-		return Result{}, err
-	}
-	e, err := NewEstimator(name, o.Limit)
-	if err != nil {
-		return Result{}, err
-	}
 	if o.Per == 0 {
 		o.Per = time.Second
 	}
-	r := &run{Options: o, algorithm: a, keys: map[ratelimit.Key]int{}, deciding: newDeciding(o), Result: Result{Algorithm: name}}
-	if e != nil {
+	r := &run{
+		Options: o, algorithm: New(name, o.Limit), keys: map[ratelimit.Key]int{}, deciding: newDeciding(o), Result: Result{Algorithm: name},
+	}
+	if e := NewEstimator(name, o.Limit); e != nil {
 		r.counting = newCounting(e, o.Limit)
 	}
 	sampled, _ := src.(Sampled)
 	var req traffic.Request
 	for src.Next(&req) {
-		if req.Failed {
-			continue
-		}
 		weight := int64(1)
 		if sampled != nil {
 			weight = sampled.Weight()

@@ -1,8 +1,6 @@
 package algorithm_test
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -16,9 +14,7 @@ import (
 // list is traffic of one client, at times in milliseconds.
 type list struct {
 	times   []int64
-	failed  map[int]bool
 	answers []traffic.Answer
-	err     error
 	next    int
 }
 
@@ -26,13 +22,13 @@ func (l *list) Next(r *traffic.Request) bool {
 	if l.next >= len(l.times) {
 		return false
 	}
-	*r = traffic.Request{At: time.UnixMilli(l.times[l.next]), Client: "shop", Failed: l.failed[l.next]}
+	*r = traffic.Request{At: time.UnixMilli(l.times[l.next]), Client: "shop"}
 	l.next++
 	return true
 }
 
 func (l *list) Answer(_ *traffic.Request, a traffic.Answer) { l.answers = append(l.answers, a) }
-func (l *list) Err() error                                  { return l.err }
+func (l *list) Err() error                                  { return nil }
 
 // times returns n times that begin at from, every milliseconds apart.
 func times(from, every int64, n int) (out []int64) {
@@ -93,7 +89,7 @@ func TestJudgement(t *testing.T) {
 		l := drawLimit(t)
 		window := l.Window.Milliseconds()
 		at := drawTimes(t, l.Window)
-		for _, name := range algorithm.Fitting(l) {
+		for _, name := range algorithm.Names() {
 			src := &list{times: at}
 			got := result(t, src, name, algorithm.Options{Limit: l})
 			var admitted []int64
@@ -135,30 +131,4 @@ func TestSeries(t *testing.T) {
 	})
 	check.Equal(t, "counts at the ends", r.Series.Exact, []int64{2, 3})
 	check.Equal(t, "estimates", r.Series.Estimate, []float64{2, 3})
-}
-
-// TestFailedAreLeftOut: requests that failed are no business of a limit, and an error of the source ends the run.
-func TestFailedAreLeftOut(t *testing.T) {
-	t.Parallel()
-	r := result(t, &list{times: times(0, 1, 10), failed: map[int]bool{3: true}}, algorithm.Exact, perMinute)
-	check.Equal(t, "requests", r.Requests, 9)
-	_, err := algorithm.Run(&list{err: errors.New("line 7 is cut off")}, algorithm.Exact, perMinute)
-	check.ErrorSays(t, err, "line 7 is cut off")
-}
-
-// A client that waits for the minute mark, under a limit of a hundred a minute.
-func ExampleRun() {
-	for _, name := range []string{algorithm.Fixed, algorithm.Sliding, algorithm.SlidingFrames(60)} {
-		traffic := &list{times: append(times(59_900, 1, 100), times(60_000, 10, 6000)...)}
-		r, err := algorithm.Run(traffic, name, perMinute)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Printf("%s: %d of %d admitted, at most %d in a minute\n", name, r.Admitted, r.Requests, r.WorstWindow)
-	}
-	// Output:
-	// fixed: 200 of 6100 admitted, at most 200 in a minute
-	// sliding: 200 of 6100 admitted, at most 200 in a minute
-	// sliding-60: 199 of 6100 admitted, at most 189 in a minute
 }

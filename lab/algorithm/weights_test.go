@@ -65,8 +65,8 @@ func counts(r *algorithm.Result) []int64 {
 // TestWeights: a request that stands for three counts as three, and the means do not change.
 func TestWeights(t *testing.T) {
 	t.Parallel()
-	o := algorithm.Options{Limit: algorithm.Limit{Requests: 4, Window: time.Second}}
-	for _, name := range algorithm.Fitting(o.Limit) {
+	o := algorithm.Options{Limit: algorithm.Limit{Requests: 4, Window: 1200 * time.Millisecond}}
+	for _, name := range algorithm.Names() {
 		one, three := result(t, &requests{all: visitors(300)}, name, o), result(t, &requests{all: visitors(300), weight: 3}, name, o)
 		want := counts(&one)
 		for i := range want {
