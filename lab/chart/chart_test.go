@@ -2,13 +2,8 @@ package chart_test
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"flag"
 	"image"
-	"image/color"
 	"image/png"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,8 +14,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/lab/chart"
 )
-
-var show = flag.String("show", "", "write the sample charts to this directory, to look at")
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
@@ -46,24 +39,6 @@ func overTime() *chart.Chart {
 	return c
 }
 
-// areas is a chart of areas over each other.
-func areas() *chart.Chart {
-	c := &chart.Chart{
-		Title: "What became of the requests", X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests a minute"},
-	}
-	for i, name := range []string{"admitted", "delayed", "denied"} {
-		s := chart.Series{Name: name, Kind: chart.Area, Step: true}
-		if i == 2 {
-			s.Color = chart.Red
-		}
-		for hour := range 49 {
-			s.Points = append(s.Points, chart.At(noon.Add(time.Duration(hour)*time.Hour), 1e5*(3+math.Sin(float64(hour)/4+float64(i)))))
-		}
-		c.Series = append(c.Series, s)
-	}
-	return c
-}
-
 // logarithmic is a chart of costs over sizes.
 func logarithmic() *chart.Chart {
 	c := &chart.Chart{
@@ -83,35 +58,6 @@ func logarithmic() *chart.Chart {
 	return c
 }
 
-func samples() map[string][]*chart.Chart {
-	return map[string][]*chart.Chart{
-		"lines": {overTime()}, "areas": {areas()}, "log": {logarithmic()}, "two": {overTime(), overTime()},
-	}
-}
-
-// TestTheSameBytes: a picture that is drawn again does not change its file.
-func TestTheSameBytes(t *testing.T) {
-	t.Parallel()
-	dir := *show
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	for name, charts := range samples() {
-		for _, extension := range []string{".png", ".svg"} {
-			path := filepath.Join(dir, name+extension)
-			check.OK(t, chart.Write(path, charts...))
-			first, err := os.ReadFile(path)
-			check.OK(t, err)
-			check.OK(t, chart.Write(path, samples()[name]...))
-			second, err := os.ReadFile(path)
-			check.OK(t, err)
-			if !bytes.Equal(first, second) {
-				t.Errorf("%s is another file the second time", path)
-			}
-		}
-	}
-}
-
 // draw returns a chart as PNG.
 func draw(t *testing.T, charts ...*chart.Chart) image.Image {
 	t.Helper()
@@ -120,26 +66,6 @@ func draw(t *testing.T, charts ...*chart.Chart) image.Image {
 	picture, err := png.Decode(&out)
 	check.OK(t, err)
 	return picture
-}
-
-func TestEverySeriesIsDrawnInItsColour(t *testing.T) {
-	t.Parallel()
-	picture := draw(t, overTime())
-	check.Equal(t, "width", picture.Bounds().Dx(), 1200)
-	seen := map[color.Color]bool{}
-	for x := range picture.Bounds().Dx() {
-		for y := range picture.Bounds().Dy() {
-			seen[picture.At(x, y)] = true
-		}
-	}
-	for i, c := range []color.Color{chart.Palette(0), chart.Palette(1), chart.Palette(2), chart.Palette(3), chart.Red} {
-		if !seen[c] {
-			t.Errorf("series %d is not drawn in its colour, %v", i, c)
-		}
-	}
-	if seen[chart.Palette(4)] {
-		t.Error("a fifth colour of the palette is drawn, for four series without a colour of their own")
-	}
 }
 
 // TestGap: between two points that are too far from each other, and around one that is no number, there is no line.
@@ -218,35 +144,4 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	check.ErrorSays(t, noValues.Write(path), chart.ErrNothing.Error())
 	_, err := os.Stat(path)
 	check.ErrorIs(t, err, os.ErrNotExist)
-}
-
-const hostile = "</text><script>alert(1)</script>\x00\x1b[31m\u202e\xff\"'&amp;"
-
-// TestHostileNames: what logs call their clients neither ends a text nor the XML.
-func TestHostileNames(t *testing.T) {
-	t.Parallel()
-	c := overTime()
-	c.Title, c.Subtitle, c.X.Label, c.Y.Label, c.Series[0].Name = hostile, hostile, hostile, hostile, hostile
-	c.Notes = []chart.Note{{At: c.Series[0].Points[0], Text: hostile}}
-	var out strings.Builder
-	check.OK(t, chart.SVG(&out, c))
-	check.OK(t, chart.PNG(&bytes.Buffer{}, c))
-	elements, texts := map[string]bool{}, 0
-	for d := xml.NewDecoder(strings.NewReader(out.String())); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		check.OK(t, err)
-		switch token := token.(type) {
-		case xml.StartElement:
-			elements[token.Name.Local] = true
-		case xml.CharData:
-			if strings.HasPrefix(string(token), "</text><script>alert(1)</script>\ufffd\ufffd[31m\ufffd\ufffd\"'&amp;") {
-				texts++
-			}
-		}
-	}
-	check.Equal(t, "elements", elements, map[string]bool{"svg": true, "title": true, "g": true, "path": true, "text": true})
-	check.Equal(t, "texts", texts, 7)
 }

@@ -42,7 +42,7 @@ func SVG(w io.Writer, charts ...*Chart) error {
 	drawPages(c, all)
 	titles := make([]string, len(all))
 	for i, p := range all {
-		titles[i] = printable(p.Title)
+		titles[i] = p.Title
 	}
 	picture, err := svg(canvas, strings.Join(titles, "; "))
 	if err != nil {

@@ -3,8 +3,6 @@ package chart
 import (
 	"cmp"
 	"math"
-	"strings"
-	"unicode"
 
 	"golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -73,7 +71,7 @@ func (p *page) measure() {
 	label := style(textSize, font.WeightNormal, ink)
 	for _, s := range p.Series {
 		if s.Name != "" {
-			widest = max(widest, label.Width(printable(s.Name)))
+			widest = max(widest, label.Width(s.Name))
 			named++
 		}
 	}
@@ -109,7 +107,7 @@ func (p *page) draw(c draw.Canvas) {
 	data := chart.DataCanvas(area).Rectangle
 
 	small := style(textSize, font.WeightNormal, faint)
-	c.FillText(small, vg.Point{X: area.Min.X, Y: area.Max.Y + 6}, printable(p.Y.Label))
+	c.FillText(small, vg.Point{X: area.Min.X, Y: area.Max.Y + 6}, p.Y.Label)
 	right := small
 	right.XAlign = draw.XRight
 	c.FillText(right, vg.Point{X: data.Max.X, Y: area.Min.Y - legendRow + 4}, p.xLabel())
@@ -122,12 +120,12 @@ func (p *page) xLabel() string {
 	if p.X.Label == "" && p.X.Scale == Time {
 		return "UTC"
 	}
-	return printable(p.X.Label)
+	return p.X.Label
 }
 
 func (p *page) drawTitle(c draw.Canvas, left vg.Length) {
-	c.FillText(style(titleSize, font.WeightBold, ink), vg.Point{X: left, Y: c.Max.Y - 26}, printable(p.Title))
-	c.FillText(style(textSize, font.WeightNormal, faint), vg.Point{X: left, Y: c.Max.Y - p.head() + 7}, printable(p.Subtitle))
+	c.FillText(style(titleSize, font.WeightBold, ink), vg.Point{X: left, Y: c.Max.Y - 26}, p.Title)
+	c.FillText(style(textSize, font.WeightNormal, faint), vg.Point{X: left, Y: c.Max.Y - p.head() + 7}, p.Subtitle)
 }
 
 func (p *page) drawLegend(c draw.Canvas, left vg.Length, keys [][]plot.Thumbnailer) {
@@ -146,17 +144,6 @@ func (p *page) drawLegend(c draw.Canvas, left vg.Length, keys [][]plot.Thumbnail
 		for _, k := range keys[i] {
 			k.Thumbnail(&key)
 		}
-		c.FillText(label, vg.Point{X: at.X + legendIndent, Y: at.Y}, printable(s.Name))
+		c.FillText(label, vg.Point{X: at.X + legendIndent, Y: at.Y}, s.Name)
 	}
-}
-
-// printable replaces characters that cannot be drawn or are invalid in SVG: control characters, and
-// characters that change the text direction.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == '\n' {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

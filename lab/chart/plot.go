@@ -122,7 +122,7 @@ func (c *Chart) notes() (all []plot.Plotter) {
 		}
 		s.YAlign = draw.YCenter
 		s.XAlign = map[Align]draw.XAlignment{Start: draw.XLeft, Middle: draw.XCenter, End: draw.XRight}[n.Align]
-		all = append(all, only{&plotter.Labels{XYs: xys([]Point{n.At}), Labels: []string{printable(n.Text)}, TextStyle: []text.Style{s}}})
+		all = append(all, only{&plotter.Labels{XYs: xys([]Point{n.At}), Labels: []string{n.Text}, TextStyle: []text.Style{s}}})
 	}
 	return all
 }

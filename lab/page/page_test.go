@@ -6,29 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"oauth-server/internal/check"
 	"oauth-server/lab/page"
 )
-
-const text = "before\n<!-- begin a -->\nold\n<!-- end a -->\nbetween\n<!-- begin b -->\nb\n<!-- end b -->\nafter\n"
-
-func TestSectionIsReplaced(t *testing.T) {
-	got, err := page.With(text, "a", "\nnew\n\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "before\n<!-- begin a -->\n\nnew\n\n<!-- end a -->\nbetween\n<!-- begin b -->\nb\n<!-- end b -->\nafter\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if again, err := page.With(got, "a", "new"); err != nil || again != got {
-		t.Errorf("the second time it is %q, %v", again, err)
-	}
-	if _, err := page.With(text, "c", "new"); err == nil {
-		t.Error("a section that there is not was written")
-	}
-}
 
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{
@@ -42,21 +22,12 @@ func TestNumber(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	check.OK(t, os.WriteFile(file, []byte("before\n<!-- begin a -->\nold\n<!-- end a -->\n<!-- begin b -->\nb\n<!-- end b -->\n"), 0o600))
+	for range 2 {
+		check.OK(t, page.Write(file, "a", "\nnew\n\n"))
+		got, err := os.ReadFile(file)
+		check.OK(t, err)
+		check.Equal(t, "page", string(got), "before\n<!-- begin a -->\n\nnew\n\n<!-- end a -->\n<!-- begin b -->\nb\n<!-- end b -->\n")
 	}
-	if err := page.Write(file, "b", "new"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, _ := page.With(text, "b", "new")
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Error(diff)
-	}
-	if err := page.Write(file, "c", "new"); err == nil {
-		t.Error("a section that there is not was written")
-	}
+	check.ErrorSays(t, page.Write(file, "c", "new"), "there is no section")
 }

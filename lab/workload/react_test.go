@@ -131,37 +131,3 @@ func TestLateAnswers(t *testing.T) {
 	check.Equal(t, "the retry", src.Next(&r), true)
 	check.Equal(t, "not before the last request", r.At, last)
 }
-
-// TestReactionsAreRepeatable: the same seed and answers give the same requests.
-func TestReactionsAreRepeatable(t *testing.T) {
-	t.Parallel()
-	for _, clients := range []string{
-		workload.Ignore, workload.Hammer, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff,
-		workload.XOAuth2, workload.Authlib, workload.OpenIDClient, workload.Considerate,
-	} {
-		s := workload.Spec{Traffic: workload.Spikes, Clients: clients, Number: 5, Duration: 3 * time.Hour}
-		run := func() (out []traffic.Request) {
-			src, i := workload.New(s), 0
-			var r traffic.Request
-			for src.Next(&r) {
-				out = append(out, r)
-				if i++; i%3 == 0 {
-					src.Answer(&r, traffic.Answer{Outcome: traffic.Admitted})
-				} else {
-					src.Answer(&r, refused)
-				}
-			}
-			return out
-		}
-		first, second := run(), run()
-		check.Equal(t, clients+": requests", len(second), len(first))
-		for i := range first {
-			if first[i] != second[i] {
-				t.Fatalf("%s: request %d is %+v, then %+v", clients, i, first[i], second[i])
-			}
-			if i > 0 && first[i].At.Before(first[i-1].At) {
-				t.Fatalf("%s: request %d is before the last one", clients, i)
-			}
-		}
-	}
-}

@@ -190,16 +190,3 @@ func TestMix(t *testing.T) {
 	check.Equal(t, "abusive", abusive, 2)
 	check.Equal(t, "one in 10,000 has more than 0.6 limits", near > 0 && near < 20, true)
 }
-
-// TestMemory: a source does not allocate per request.
-func TestMemory(t *testing.T) {
-	for _, kind := range []string{workload.Poisson, workload.Zipf, workload.Spikes, workload.Mix} {
-		s := small(kind)
-		s.Duration = 300 * 24 * time.Hour
-		src := workload.New(s)
-		var r traffic.Request
-		if n := testing.AllocsPerRun(5000, func() { src.Next(&r) }); n > 0 {
-			t.Errorf("%s: %v allocations for each request", kind, n)
-		}
-	}
-}

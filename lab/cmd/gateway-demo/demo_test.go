@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -89,46 +85,4 @@ func TestCompared(t *testing.T) {
 	check.Equal(t, "all", c.Series[1].Points, []chart.Point{{X: 0, Y: 1}, {X: 2, Y: 0.5}, {X: 4, Y: 0.5}})
 	check.Equal(t, "of the loop", c.Series[2].Points, []chart.Point{{X: 0, Y: 0.5}, {X: 2, Y: 0.5}, {X: 4, Y: 0.5}})
 	check.OK(t, c.Write(filepath.Join(t.TempDir(), "chart.png")))
-}
-
-func TestAddressOfKeycloak(t *testing.T) {
-	for address, says := range map[string]string{
-		"":                              keycloakTestURL + " is not set",
-		"http://127.0.0.1:8080":         "must be http://",
-		"http://admin:hidden@bad host/": "must be http://",
-	} {
-		_, err := keycloakOf(address)
-		check.ErrorSays(t, err, says)
-		check.Equal(t, "the error has the password", strings.Contains(err.Error(), "hidden"), false)
-	}
-	k, err := keycloakOf("http://admin:hidden@127.0.0.1:8080/")
-	check.OK(t, err)
-	check.Equal(t, "base", k.base, "http://127.0.0.1:8080")
-}
-
-// TestWhatFails: a Keycloak that answers an error, and one whose events are not all there.
-func TestWhatFails(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := ""
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/token"):
-			answer = `{"access_token":"t"}`
-		case strings.HasSuffix(r.URL.Path, "/events"):
-			answer = "[{}" + strings.Repeat(",{}", maxEvents-1) + "]"
-		default:
-			w.WriteHeader(http.StatusForbidden)
-		}
-		_, _ = io.WriteString(w, answer) // the client may have gone
-	}))
-	t.Cleanup(server.Close)
-	k, err := keycloakOf(strings.Replace(server.URL, "http://", "http://admin:p@", 1))
-	check.OK(t, err)
-	_, err = k.observe(t.Context(), k.base, time.Second)
-	check.ErrorSays(t, err, "POST /admin/realms: 403 Forbidden")
-	_, err = k.events(t.Context(), "demo")
-	check.ErrorSays(t, err, "choose a shorter time")
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = k.events(gone, "demo")
-	check.ErrorSays(t, err, "sign in at Keycloak")
 }

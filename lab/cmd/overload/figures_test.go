@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -101,26 +99,6 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestMix: classes are drawn as often as their shares say.
-func TestMix(t *testing.T) {
-	t.Parallel()
-	mix, sum := everything.beside(300, greedyOne, 100)
-	if sum != 400 {
-		t.Errorf("%v requests a second", sum)
-	}
-	m := &mixed{mix: mix, random: rand.New(rand.NewPCG(1, 1))}
-	const n = 100_000
-	var counts [classes]int
-	for range n {
-		counts[m.draw()]++
-	}
-	for c, want := range map[class]float64{refresh: 0.15, code: 0.15, clientOnly: 0.3, signIn: 0.15, greedyOne: 0.25, denied: 0} {
-		if got := float64(counts[c]) / n; math.Abs(got-want) > 0.01 {
-			t.Errorf("%s is %.3f of the requests, want %.3f", c, got, want)
-		}
-	}
-}
-
 // outcomes are figures of requests of which some are ok, in that time.
 func outcomes(due, ok int, took time.Duration) figures {
 	return figures{Figures: load.Figures{
@@ -173,49 +151,5 @@ func TestBars(t *testing.T) {
 	r.rows[5].classes[refresh] = outcomes(16000, 8000, ms)
 	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refreshes and codes succeed") {
 		t.Errorf("a bar for more than the processor can do: %s", got)
-	}
-}
-
-func TestText(t *testing.T) {
-	t.Parallel()
-	text := found().text()
-	for _, want := range []string{
-		"| sign-in | 1,000 | 25,000 | 9 |\n",
-		"| none | 12 | 0 | 50 | 50 | 7 | 0 | 50 | 20 | 20 | 0.8 | 0 | 0 + 0 | 0, 0 | 0 |\n",
-		"| enforce | 12 | with | 99 | 5 | 5 | 99 | 5 | 7 | – |\n",
-		"| enforce | goodput, 12 × capacity | ≥ 0.9 × capacity | 9.5 × | met |\n",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
-		}
-	}
-}
-
-// TestBest: an attempt that was not disturbed ends it; else the least disturbed one counts.
-func TestBest(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		others []float64
-		want   int
-		asked  int
-	}{
-		"the first is quiet":  {[]float64{0.01, 0, 0}, 0, 1},
-		"the second is quiet": {[]float64{0.3, 0.04, 0}, 1, 2},
-		"none is":             {[]float64{0.3, 0.1, 0.2}, 1, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			asked := 0
-			got, err := best(3, func() (int, float64, error) {
-				asked++
-				return asked - 1, tc.others[asked-1], nil
-			})
-			if got != tc.want || asked != tc.asked || err != nil {
-				t.Errorf("%d after %d attempts, %v, want %d after %d", got, asked, err, tc.want, tc.asked)
-			}
-		})
-	}
-	if _, err := best(3, func() (int, float64, error) { return 0, 0, errors.New("no server") }); err == nil {
-		t.Error("the error is lost")
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestShort(t *testing.T) {
 	const short = 500 * time.Millisecond
 	r, err := measure(t.Context(), settings{
-		controls: []string{"off", "enforce"}, costs: short, capacity: time.Second, warm: short / 5, lasts: short, after: short,
+		controls: []string{"enforce"}, costs: short, capacity: time.Second, warm: short / 5, lasts: short, after: short,
 		loads: []float64{0.5, 2}, tokens: []float64{0.5}, greedy: []float64{0.5}, families: 500, attempts: 1, quiet: time.Second / 2,
 		anyCore: true, maxTokens: 1000,
 	})
@@ -35,27 +35,12 @@ func TestShort(t *testing.T) {
 	if len(r.recoveries) == 0 {
 		t.Error("there is no recovery")
 	}
-	for _, want := range []string{"| refresh_token |", "| none | 0.5 |", "refresh and code succeed"} {
+	for _, want := range []string{"| refresh_token |", "| enforce | 0.5 |", "refreshes and codes succeed"} {
 		if text := r.text(); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 	if err := r.draw(filepath.Join(t.TempDir(), "overload.svg")); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestChoose: flags leave out series, and replace loads.
-func TestChoose(t *testing.T) {
-	t.Parallel()
-	s := full()
-	if err := s.choose("enforce", "mix", "0.5,12"); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(s.controls, []string{"enforce"}) || !slices.Equal(s.loads, []float64{0.5, 12}) || s.greedy != nil || s.tokens != nil {
-		t.Errorf("%+v", s)
-	}
-	if err := s.choose("off", "mix", "many"); err == nil {
-		t.Error("a load that is no number was accepted")
 	}
 }
