@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 )
 
 // keycloakTestURL is the variable that names the Keycloak.
@@ -88,9 +90,14 @@ func (k *keycloak) events(ctx context.Context, realm string) (all []event, err e
 	return all, nil
 }
 
-// call sends a request to the admin REST API and reads its answer into the value, if there is one.
+// call sends a request to the admin REST API and reads its answer into the value, if there is one. The administrator's token
+// is good for a minute, so each call has a new one.
 func (k *keycloak) call(ctx context.Context, method, path string, body, into any) error {
-	token, err := k.token(ctx)
+	password, _ := k.admin.Password()
+	by := oauth2.Config{ClientID: "admin-cli", Endpoint: oauth2.Endpoint{
+		TokenURL: k.base + "/realms/master/protocol/openid-connect/token", AuthStyle: oauth2.AuthStyleInParams,
+	}}
+	token, err := by.PasswordCredentialsToken(ctx, k.admin.Username(), password)
 	if err != nil {
 		return fmt.Errorf("sign in at Keycloak: %w", err)
 	}
@@ -103,28 +110,8 @@ func (k *keycloak) call(ctx context.Context, method, path string, body, into any
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+token)
+	token.SetAuthHeader(req)
 	return do(req, into)
-}
-
-// token returns an access token of the administrator, which is good for a minute.
-func (k *keycloak) token(ctx context.Context) (string, error) {
-	password, _ := k.admin.Password()
-	form := url.Values{
-		"grant_type": {"password"}, "client_id": {"admin-cli"}, "username": {k.admin.Username()}, "password": {password},
-	}
-	endpoint := k.base + "/realms/master/protocol/openid-connect/token"
-	body := strings.NewReader(form.Encode())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, body) //nolint:gosec // G704: the user's
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	var answer struct {
-		AccessToken string `json:"access_token"`
-	}
-	err = do(req, &answer)
-	return answer.AccessToken, err
 }
 
 // do sends a request and reads the answer into the value, if there is one.

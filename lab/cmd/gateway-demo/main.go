@@ -2,7 +2,7 @@
 // through oauth-server gateway, and draws how many token requests Keycloak has recorded each second. One of the clients
 // asks for a token before each of its calls. `make gateway-demo` runs it:
 //
-//	go -C lab run ./cmd/gateway-demo [-for 60s] [-picture FILE.svg]
+//	go -C lab run ./cmd/gateway-demo
 //
 // KEYCLOAK_TEST_URL is the URL of the Keycloak, with the name and the password of its administrator; the Makefile starts
 // one if it is not set. It makes a realm for each run, and deletes it afterwards.
@@ -11,7 +11,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,12 +21,14 @@ import (
 	"oauth-server/lab/traffic"
 )
 
+const (
+	length  = time.Minute // of each of the two runs
+	picture = "../docs/pictures/gateway-keycloak.svg"
+)
+
 func main() {
-	length := flag.Duration("for", time.Minute, "how long each of the two runs lasts")
-	picture := flag.String("picture", "../docs/pictures/gateway-keycloak.svg", "file for the chart: .svg or .png")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := show(ctx, *length, *picture)
+	err := show(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway-demo:", err)
@@ -36,7 +37,7 @@ func main() {
 }
 
 // show runs the demonstration, prints its figures and draws the chart.
-func show(ctx context.Context, length time.Duration, picture string) error {
+func show(ctx context.Context) error {
 	k, err := keycloakOf(os.Getenv(keycloakTestURL))
 	if err != nil {
 		return err

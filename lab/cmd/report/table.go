@@ -15,15 +15,22 @@ type row struct {
 	about  string
 	unit   string // of the benchmarks' output
 	shown  string // how the unit is called
-	ours   string // name of the benchmark
-	others []other
-	more   bool // more is better
+	more   bool   // more is better
+	format string // makes the name of a benchmark from a label
+	ours   string // name of our benchmark; by default that of the label ours
+	// others are the labels of benchmarks that ours is compared with. A label can be followed by = and the name of the
+	// benchmark. In parentheses it is a reference: shown, and not one that ours competes with.
+	others []string
 }
 
-// other is a benchmark that ours is compared with.
-type other struct {
-	label, name string
-	reference   bool // shown, and not one that ours competes with
+// name returns the label of another benchmark, its name, and whether it is a reference.
+func (w *row) name(other string) (label, name string, reference bool) {
+	label, name, named := strings.Cut(other, "=")
+	label, reference = strings.CutPrefix(strings.TrimSuffix(label, ")"), "(")
+	if !named {
+		name = fmt.Sprintf(w.format, label)
+	}
+	return label, name, reference
 }
 
 // results are those of benchmarks, and the lines of their output that say where it comes from.
@@ -75,19 +82,24 @@ func (r *results) table(rows []row) (string, error) {
 }
 
 func (r *results) line(w *row) (string, error) {
-	ours, ok := r.value(w.ours, w.unit)
+	own := w.ours
+	if own == "" {
+		own = fmt.Sprintf(w.format, "ours")
+	}
+	ours, ok := r.value(own, w.unit)
 	if !ok {
-		return "", fmt.Errorf("there is no %s of %s", w.unit, w.ours)
+		return "", fmt.Errorf("there is no %s of %s", w.unit, own)
 	}
 	var shown []string
 	best, found := 0.0, false
-	for _, o := range w.others {
-		v, ok := r.value(o.name, w.unit)
+	for _, other := range w.others {
+		label, name, reference := w.name(other)
+		v, ok := r.value(name, w.unit)
 		if !ok {
-			return "", fmt.Errorf("there is no %s of %s", w.unit, o.name)
+			return "", fmt.Errorf("there is no %s of %s", w.unit, name)
 		}
-		cell := o.label + " " + page.Number(v)
-		if o.reference {
+		cell := label + " " + page.Number(v)
+		if reference {
 			cell = "(" + cell + ")"
 		} else if better := v < best != w.more; !found || better && v != best {
 			best, found = v, true
