@@ -11,9 +11,6 @@ const (
 	keySize    = len("client-000:user-0000000")
 )
 
-// MaxKeys is the number of different keys.
-const MaxKeys = 10_000_000
-
 // Key is a key with bytes that are rewritten for each decision. In a server, too, the bytes of a key
 // were just read from a request and are in the cache.
 type Key struct{ text [keySize]byte }

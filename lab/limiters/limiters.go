@@ -49,8 +49,13 @@ type Maker struct {
 // what a limiter costs at least.
 func InMemory() []Maker {
 	return []Maker{
-		{"ours", ours}, {"go-limiter", goLimiter}, {"throttled", gcra}, {"ulule", fixedWindows}, {"x-time-rate", tokenBuckets},
-		{"otter", otterCounts}, {"xsync", xsyncCounts},
+		{"ours", ours},
+		{"go-limiter", goLimiter},
+		{"throttled", gcra},
+		{"ulule", fixedWindows},
+		{"x-time-rate", tokenBuckets},
+		{"otter", otterCounts},
+		{"xsync", xsyncCounts},
 	}
 }
 

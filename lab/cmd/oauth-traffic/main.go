@@ -18,7 +18,6 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-
 	"oauth-server/lab/traffic"
 )
 

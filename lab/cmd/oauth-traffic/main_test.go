@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-
 	"oauth-server/lab/traffic"
 )
 

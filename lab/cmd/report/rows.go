@@ -83,8 +83,10 @@ func tokens() (all []row) {
 
 func abuse() (all []row) {
 	for _, attack := range [][2]string{
-		{"none", "good clients alone"}, {"over-limit", "good clients beside one at 50 times its limit"},
-		{"wrong-secrets", "good clients in a flood of wrong secrets"}, {"sign-ins", "good clients in a flood of sign-ins"},
+		{"none", "good clients alone"},
+		{"over-limit", "good clients beside one at 50 times its limit"},
+		{"wrong-secrets", "good clients in a flood of wrong secrets"},
+		{"sign-ins", "good clients in a flood of sign-ins"},
 	} {
 		format := "Abuse/attack=" + attack[0] + "/limits="
 		others := []string{"without limits=" + format + "off"}
