@@ -91,17 +91,17 @@ func everUsed(over, by, counter string) string {
 func bans() []Panel {
 	return []Panel{
 		row("Bans"),
-		lines("Banned now", "Clients, and users of them, that are banned. Every instance knows all of them.", "none",
+		lines("Banned now", "Banned clients and users. Every instance has the same number.", "none",
 			query(`max(oauth_ratelimit_banned{$i})`, "banned"),
 			query(`sum(oauth_ratelimit_bans_waiting{$i})`, "not stored yet")),
-		lines("Denied by a ban", "Requests that a ban answered with 429, and those of clients in dry-run that it would have.", "reqps",
+		lines("Denied by a ban", "Requests denied because of a ban, and requests of clients in dry-run that would have been.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="banned"}`), "{{client_id}}"),
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_ban"}`), "{{client_id}} (dry-run)"),
 			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_ban"}[$__rate_interval]))`, "candidate")),
-		table("Bans by client", "Bans that began in the last hour, of the client and its users. In dry-run: that would have begun, at each instance.",
+		table("Bans by client", "Bans of the client and its users that began in the last hour; in dry-run, that would have begun, at each instance.",
 			column{"Bans", "short", now(`sum by (client_id) (increase(oauth_ratelimit_bans_total{$k,outcome="banned"}[1h]))`)},
 			column{"In dry-run", "short", now(`sum by (client_id) (increase(oauth_ratelimit_bans_total{$k,outcome="would_ban"}[1h]))`)}),
-		lines("Longest ban", "Length of the longest ban in force, from its beginning to its end.", "s",
+		lines("Longest ban", "Total length of the longest ban in force.", "s",
 			query(`max(oauth_ratelimit_ban_longest_seconds{$i})`, "longest")),
 	}
 }
@@ -109,17 +109,17 @@ func bans() []Panel {
 // waste shows the tokens that were issued for nothing, and those that were handed out again instead.
 func waste() []Panel {
 	return []Panel{
-		row("Tokens made and thrown away"),
+		row("Wasted tokens"),
 		lines("Share of wasted tokens",
-			"Tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left; a share of all that the client got. Such a client does not keep its tokens.", "percentunit",
+			"Share of the client's tokens that were issued while an equal one (same client, credential, user and scopes) had more than half of its life left. Such a client does not reuse its tokens.", "percentunit",
 			query(`topk(20, sum by (client_id) (rate(oauth_tokens_wasted_total{$c}[$__rate_interval])) / (sum by (client_id) (rate(oauth_tokens_issued_total{$c}[$__rate_interval])) > 0))`, "{{client_id}}")).warn(0.5, 0.9),
-		table("Wasted tokens by client", "Tokens in the last hour: issued, wasted, and of these in exchange for a refresh token that was used early.",
+		table("Wasted tokens by client", "Tokens in the last hour: issued, wasted, and wasted by an early refresh.",
 			column{"Issued", "short", now(`sum by (client_id) (increase(oauth_tokens_issued_total{$c}[1h]))`)},
 			column{"Wasted", "short", now(`sum by (client_id) (increase(oauth_tokens_wasted_total{$c}[1h]))`)},
 			column{"Early refreshes", "short", now(`sum by (client_id) (increase(oauth_tokens_wasted_total{$c,grant_type="refresh_token"}[1h]))`)}),
-		lines("Answered with the last token", "Requests over the limit of clients with over_limit: reuse, that got their last token again.", "reqps",
+		lines("Answered with the last token", "Requests over the limit that got the last token again (over_limit: reuse).", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="reused"}`), "{{client_id}}")),
-		lines("Would be answered with the last token", "The same, of clients in dry-run: this is what enforce would answer so. And of the candidate policy, for the selected clients.", "reqps",
+		lines("Would be answered with the last token", "The same for clients in dry-run and for the candidate policy, for the selected clients.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_reuse"}`), "{{client_id}}"),
 			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_reuse"}[$__rate_interval]))`, "candidate")),
 	}
@@ -128,15 +128,15 @@ func waste() []Panel {
 // waits shows the requests that were held until their turn.
 func waits() []Panel {
 	return []Panel{
-		row("Waiting for a turn"),
-		lines("Held until their turn", "Requests over the limit of clients with a max_wait that got a token at their turn; those of dry-run clients and of the candidate policy would have been held.", "reqps",
+		row("Waiting requests (max_wait)"),
+		lines("Admitted after a wait", "Requests over the limit that were admitted after a wait. For clients in dry-run and the candidate policy: that would have waited.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="delayed"}`), "{{client_id}}"),
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_delay"}`), "{{client_id}} (dry-run)"),
 			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_delay"}[$__rate_interval]))`, "candidate")),
-		lines("Time until their turn", "How long those that got a token at their turn were held.", "s",
+		lines("Time waited", "How long these requests waited.", "s",
 			query(`histogram_quantile(0.5, `+delays+`)`, "p50"),
 			query(`histogram_quantile(0.99, `+delays+`)`, "p99")),
-		lines("Requests that wait", "How many are held at this moment, at most 1,000 at each instance.", "short",
+		lines("Waiting now", "Requests that wait at the moment, at most 1,000 at each instance.", "short",
 			query(`sum by (instance) (oauth_ratelimit_waiting{$i})`, "{{instance}}")),
 	}
 }
@@ -145,7 +145,7 @@ func waits() []Panel {
 func dryRun() []Panel {
 	return []Panel{
 		row("Dry-run and candidate policy"),
-		lines("What dry-run clients would be denied", "Requests admitted only because their client is in dry-run. Nothing is wrong: this is what enforce would deny.", "reqps",
+		lines("Requests that dry-run would deny", "Requests admitted only because their client is in dry-run. Enforcing would deny them.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_deny"}`), "{{client_id}}")),
 		lines("Denied by the candidate policy, and by the one in force",
 			"Requests that the candidate policy would deny, and those that the policy in force denies (or would deny, in dry-run), for the selected clients.", "reqps",
@@ -177,7 +177,7 @@ func closeToLimit() []Panel {
 			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!~"candidate_.*"}`), "{{grant_type}} {{outcome}}")).stacked(),
 		lines("Decided without the database", "Requests decided by on_outage, by client, while the database did not accept counts. Usually 0.", "reqps",
 			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")),
-		lines("Wait for permits of strict limits", "Time that requests waited until the database had counted them, of those that waited.", "s",
+		lines("Wait for permits of strict limits", "How long requests waited for permits from the database, without those that had one at once.", "s",
 			query(`histogram_quantile(0.5, `+leaseWaits+`)`, "p50"),
 			query(`histogram_quantile(0.99, `+leaseWaits+`)`, "p99")),
 	}
@@ -190,7 +190,7 @@ func limiterMemory() []Panel {
 			query(`sum by (instance) (oauth_ratelimit_counters{$i})`, "{{instance}}"),
 			query(`max(oauth_ratelimit_counters_max{$i})`, "maximum"),
 		).sized(8, 8).with(byName("maximum", limitLine("red", false)...)),
-		lines("Counters that found no room", "Counters dropped because memory was full, and decisions on a counter that several keys share. Usually 0; if not, raise rate_limit.max_keys.", "ops",
+		lines("Counters without room", "Counters dropped because memory was full, and decisions on a counter that several keys share. Usually 0; if not, raise rate_limit.max_keys.", "ops",
 			query(`sum by (instance) (rate(oauth_ratelimit_evictions_total{$i}[$__rate_interval]))`, "{{instance}} evictions"),
 			query(`sum by (instance) (rate(oauth_ratelimit_overflow_decisions_total{$i}[$__rate_interval]))`, "{{instance}} shared")).sized(8, 8),
 		lines("Clients shown by name", "Clients with a metric label of their own. All others are counted as \"other\".", "short",

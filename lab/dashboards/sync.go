@@ -9,17 +9,17 @@ func syncing() Dashboard {
 
 func syncNumbers() []Panel {
 	numbers := []Panel{
-		number("Age of shared counts", "Age of the oldest count from the database that a decision may rest on: up to ten seconds far below a limit, and less near it.", "s",
+		number("Age of shared counts", "Age of the oldest count from the database that decisions use: up to ten seconds far below a limit, and less near it.", "s",
 			`max(oauth_sync_g_age_seconds{$i})`).warn(12, 15),
 		number("Writes repeated", "Share of writes of counts that came after another instance's write and were repeated. Some are normal; no count is lost.", "percentunit",
 			`sum(rate(oauth_sync_writes_total{$i,outcome="conflict"}[$__rate_interval])) / (sum(rate(oauth_sync_writes_total{$i}[$__rate_interval])) > 0) or vector(0)`).warn(0.3, 0.6),
-		number("Database away", "How long an instance has not reached its database, or not stored a count. Usually 0.", "s",
+		number("Database away", "How long an instance has not reached its database or stored a count. Usually 0.", "s",
 			`max(oauth_sync_degraded_seconds{$i})`).warn(1, 30),
-		number("Limits by on_outage", "Instances that cannot share their counts, and decide limits by their setting on_outage. Usually 0.", "none",
+		number("Limits by on_outage", "Instances that cannot share their counts and decide limits by on_outage. Usually 0.", "none",
 			`sum(oauth_ratelimit_outage{$i})`).warn(0.5, 1),
-		number("Unanswered write", "Age of the oldest write that is not known to be in the database. Usually milliseconds.", "s",
+		number("Unanswered write", "Age of the oldest write that is not confirmed. Usually milliseconds.", "s",
 			`max(oauth_sync_unconfirmed_seconds{$i})`).warn(3, 15),
-		number("Counts lost", "Documents of the database that held less than was written to them, in the time shown. Must always be 0.", "none",
+		number("Counts lost", "Documents that had less than was written to them, in the time shown. Must always be 0.", "none",
 			`sum(increase(oauth_sync_drift_total{$i}[$__range]))`).warn(0.001, 0.5),
 		number("Clocks differ by", "Largest difference between the clock of a machine, or of the database, and the process time of an instance, which counts use.", "s",
 			`max(abs(oauth_clock_offset_seconds{$i}))`).warn(0.5, 1),
@@ -35,19 +35,19 @@ func syncNumbers() []Panel {
 func staleness() []Panel {
 	return []Panel{
 		row("How current the counts are"),
-		lines("How old the shared counts are", "How long requests of a key were decided without asking the database for its count, at most. Up to ten seconds far below a limit, and less near it.", "s",
+		lines("How old the shared counts are", "Longest time that requests of a key were decided without reading the database: up to ten seconds far below a limit, and less near it.", "s",
 			query(`max by (instance) (oauth_sync_g_age_seconds{$i})`, "{{instance}}")).warn(12, 15),
-		lines("Counts that wait too long", "How long the first key that is due has been waiting to be exchanged with the database.", "s",
+		lines("Counts that wait too long", "How long the oldest due key has been waiting for its exchange with the database.", "s",
 			query(`max by (instance) (oauth_sync_late_seconds{$i})`, "{{instance}}")).warn(5, 15),
-		lines("Writes without an answer", "Age of the oldest write that is not known to be applied: there was no answer, or the database rejects it.", "s",
+		lines("Writes without an answer", "Age of the oldest write that is not confirmed: there was no reply, or the database rejects it.", "s",
 			query(`max by (instance) (oauth_sync_unconfirmed_seconds{$i})`, "{{instance}}")).warn(3, 15),
 		lines("Decided without the database", "Decisions per second made by on_outage (share or deny) because counts could not be shared, and 1 for an instance that cannot share any. Usually 0.", "short",
 			query(`sum by (instance, outcome) (rate(oauth_ratelimit_outage_decisions_total{$i}[$__rate_interval]))`, "{{instance}} {{outcome}}"),
 			query(`max by (instance) (oauth_ratelimit_outage{$i})`, "{{instance}} outage")),
-		lines("Keys that wait for the database", "Waiting: with counts to exchange, now or later. Due: now.", "short",
+		lines("Keys that wait for the database", "Waiting: keys with counts to exchange. Due: keys that should be exchanged now.", "short",
 			query(`sum by (instance) (oauth_sync_dirty_keys{$i})`, "{{instance}} waiting"),
 			query(`sum by (instance) (oauth_sync_due_keys{$i})`, "{{instance}} due")),
-		lines("Instances", "Instances alive, as counted by each of them. All should agree.", "short",
+		lines("Instances", "Live instances, as counted by each instance. All should agree.", "short",
 			query(`max by (instance) (oauth_sync_instances{$i})`, "{{instance}}")),
 	}
 }
@@ -58,7 +58,7 @@ func commands() []Panel {
 		lines("Commands", "Commands per second by kind, and those that failed.", "ops",
 			query(`sum by (command) (rate(oauth_sync_commands_total{$i}[$__rate_interval]))`, "{{command}}"),
 			query(`sum(rate(oauth_sync_command_failures_total{$i}[$__rate_interval]))`, "failed")),
-		lines("Keys written", "Keys written per second, and what came of it. Every count is exact, on shared keys too.", "wps",
+		lines("Keys written", "Keys written per second, by outcome.", "wps",
 			writesOf("applied", "written"),
 			writesOf("fallback", "written to a key that instances share"),
 			writesOf("conflict", "repeated after another instance's write"),
@@ -76,7 +76,7 @@ func commands() []Panel {
 func problems() []Panel {
 	return []Panel{
 		row("When something is wrong"),
-		lines("Writes without an answer, or refused", "Without an answer: sent again until it is known whether they were applied. Refused by the database: see the log. Usually 0.", "wps",
+		lines("Writes without an answer, or refused", "Without a reply: sent again until they are confirmed. Refused by the database: see the log. Usually 0.", "wps",
 			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="unknown"}[$__rate_interval]))`, "{{instance}} without an answer"),
 			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="rejected"}[$__rate_interval]))`, "{{instance}} refused")),
 		lines("Unexpected documents, copied processes, restarted loops", "Documents that cannot be read as counters, copies of a process that ran under its ID, and panics of the part that shares counts. Usually 0. The log has the details.", "short",
