@@ -1,7 +1,7 @@
 package connbound
 
 import (
-	"container/list"
+	"container/ring"
 	"context"
 	"io"
 	"log/slog"
@@ -109,7 +109,7 @@ const (
 // tally counts the open entries of a source, or of all sources.
 type tally [kinds]struct {
 	open   int
-	silent list.List // of *held, the longest silent first
+	silent ring.Ring // its beginning; the others have a *held, the longest silent first
 }
 
 // held is an entry that counts until it is released.
@@ -119,8 +119,8 @@ type held struct {
 	source string
 	cut    func() // ends it without blocking
 	// Guarded by the mutex of the bound:
-	released      bool
-	inAll, inHere *list.Element // elements of the silent lists; nil: not silent
+	released, silent bool
+	inAll, inHere    ring.Ring // elements of the silent rings
 }
 
 // take adds an entry for an address, initially silent. It returns nil at the limit.
@@ -150,22 +150,23 @@ func (b *Bound) take(k kind, at netip.Addr, cut func()) *held {
 	of[k].open++
 	b.all[k].open++
 	h := &held{bound: b, kind: k, source: source, cut: cut}
+	h.inAll.Value, h.inHere.Value = h, h
 	h.rest()
 	return h
 }
 
 // makeRoom cuts the entry that has been silent longest. It reports false if no entry is silent.
-func (b *Bound) makeRoom(silent *list.List, source string) bool {
-	oldest, now := silent.Front(), time.Now()
+func (b *Bound) makeRoom(silent *ring.Ring, source string) bool {
+	oldest, now := silent.Next(), time.Now()
 	if now.Sub(b.excess) >= noteAgainAfter {
 		b.log.LogAttrs(context.Background(), slog.LevelWarn, "too many connections or requests at once; ending the most silent ones, or refusing new ones",
 			slog.String("listener", b.name), slog.String("source", source), slog.Int("most_of_a_source", b.perSource), slog.Int("most", b.most))
 	}
 	b.excess = now
-	if oldest == nil {
+	if oldest == silent {
 		return false
 	}
-	h := oldest.Value.(*held) //nolint:forcetypeassert // the list holds nothing else
+	h := oldest.Value.(*held) //nolint:forcetypeassert // the ring holds nothing else
 	h.release()
 	h.cut()
 	b.refusals.Silent++
@@ -193,23 +194,21 @@ func (h *held) release() {
 
 // rest marks the entry as silent from now on.
 func (h *held) rest() {
-	switch {
-	case h.released:
-	case h.inAll == nil:
-		h.inAll = h.bound.all[h.kind].silent.PushBack(h)
-		h.inHere = h.bound.sources[h.source][h.kind].silent.PushBack(h)
-	default:
-		h.bound.all[h.kind].silent.MoveToBack(h.inAll)
-		h.bound.sources[h.source][h.kind].silent.MoveToBack(h.inHere)
+	if h.released {
+		return
 	}
+	h.wake()
+	h.silent = true
+	h.bound.all[h.kind].silent.Prev().Link(&h.inAll)
+	h.bound.sources[h.source][h.kind].silent.Prev().Link(&h.inHere)
 }
 
 // wake marks the entry as not silent.
 func (h *held) wake() {
-	if h.inAll != nil {
-		h.bound.all[h.kind].silent.Remove(h.inAll)
-		h.bound.sources[h.source][h.kind].silent.Remove(h.inHere)
-		h.inAll, h.inHere = nil, nil
+	if h.silent {
+		h.inAll.Prev().Unlink(1)
+		h.inHere.Prev().Unlink(1)
+		h.silent = false
 	}
 }
 
