@@ -48,7 +48,11 @@ func proves(client *clientcfg.Client, c *Credentials, now time.Time) (used secre
 	if client.Public {
 		return secret.Digest{}, c.Secret == ""
 	}
-	decoded, raw := secret.DigestOf(c.Secret), secret.DigestOf(cmp.Or(c.RawSecret, c.Secret))
+	decoded := secret.DigestOf(c.Secret)
+	raw := decoded
+	if c.RawSecret != "" {
+		raw = secret.DigestOf(c.RawSecret)
+	}
 	current, former := client.SecretDigest.MatchesDigest(decoded), client.Former.Digest.MatchesDigest(decoded)
 	rawCurrent, rawFormer := client.SecretDigest.MatchesDigest(raw), client.Former.Digest.MatchesDigest(raw)
 	switch {

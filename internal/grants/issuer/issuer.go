@@ -43,9 +43,9 @@ func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string
 	}
 	// A Manager is a handful of pointers. Using one Manager for each request gives the adapter
 	// below access to the request without passing it through the context.
-	adapter := &adapter{signer: i.signer, req: req}
+	adapter := &adapter{signer: i.signer, req: req, config: manage.Config{IsGenerateRefresh: req.Refresh != ""}}
 	manager := manage.NewManager()
-	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh != ""})
+	manager.SetPasswordTokenCfg(&adapter.config)
 	manager.MapClientStorage(adapter)
 	manager.MapAccessGenerate(adapter)
 	manager.MapTokenStorage(adapter)
@@ -67,11 +67,14 @@ type adapter struct {
 	oauth2.TokenStore
 	signer Signer
 	req    Request
+	client models.Client // has no secret, so the library compares none
+	config manage.Config
 }
 
-// GetByID implements [oauth2.ClientStore]. The client has no secret, so the library compares none.
-func (*adapter) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
-	return &models.Client{ID: id}, nil
+// GetByID implements [oauth2.ClientStore].
+func (a *adapter) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
+	a.client.ID = id
+	return &a.client, nil
 }
 
 // Token implements [oauth2.AccessGenerate].
