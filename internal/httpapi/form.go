@@ -68,14 +68,13 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	if err == nil && r.ContentLength > int64(buf.Len()) {
 		err = io.ErrUnexpectedEOF
 	}
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
-		return "", tooLong()
-	case err != nil:
-		return "", unreadable(err)
+	if err == nil {
+		return buf.String(), nil
 	}
-	return buf.String(), nil
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return "", tooLong()
+	}
+	return "", unreadable(err)
 }
 
 func tooLong() error { return invalidRequest("The body is longer than %d bytes.", maxBody) }

@@ -9,7 +9,7 @@ import (
 
 // request is the context value with the log data of a request.
 type request struct {
-	id     string
+	id     [1]string // as the value of a header
 	denial Denial
 }
 
@@ -25,15 +25,15 @@ func of(ctx context.Context) *request {
 // response returns it as X-Request-Id. Identify keeps a valid ID from a trusted proxy, which lets
 // one ID identify a request in all logs.
 func Identify(r *http.Request, answer http.Header, trusted bool) *http.Request {
-	id := requestID(r.Header, trusted)
-	answer["X-Request-Id"] = []string{id}
-	return r.WithContext(context.WithValue(r.Context(), requestKey{}, &request{id: id}))
+	req := &request{id: [1]string{requestID(r.Header, trusted)}}
+	answer["X-Request-Id"] = req.id[:]
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, req))
 }
 
 // RequestID returns the ID of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if r := of(ctx); r != nil {
-		return r.id
+		return r.id[0]
 	}
 	return ""
 }
@@ -41,7 +41,7 @@ func RequestID(ctx context.Context) string {
 // Detach returns a context for work that outlives the request of ctx. It ends with life and keeps
 // only the ID of the request. Nothing noted with it appears in the request's log line.
 func Detach(ctx, life context.Context) context.Context {
-	return context.WithValue(life, requestKey{}, &request{id: RequestID(ctx)})
+	return context.WithValue(life, requestKey{}, &request{id: [1]string{RequestID(ctx)}})
 }
 
 func requestID(h http.Header, trusted bool) string {
