@@ -337,7 +337,7 @@ func TestForeignDocument(t *testing.T) {
 		for i := range 5 {
 			m.take(keyOf(i), policy, 1)
 		}
-		pass(time.Second)
+		pass(2 * time.Second)
 		if d := m.take(keyOf(0), policy, 1); !d.Rejected() {
 			t.Error("the count that makes sense does not limit")
 		}
@@ -348,23 +348,29 @@ func TestForeignDocument(t *testing.T) {
 	})
 }
 
-// TestFirstSeen: a key is decided on at once, and read at once.
+// TestFirstSeen: a key is decided on at once. Its document is read with the next exchange of many
+// keys, or at once after a few requests.
 func TestFirstSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
-		first := alone(t, store, nil)
-		first.take(keyOf(0), policy, 100)
-		pass(time.Second)
+	for _, tc := range []struct {
+		requests int64
+		within   time.Duration
+	}{{1, 1500 * time.Millisecond}, {3, 25 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
+			first := alone(t, store, nil)
+			first.take(keyOf(0), policy, 100)
+			pass(time.Second)
 
-		second := alone(t, store, nil)
-		if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Allowed {
-			t.Error("denied although nothing is known of it yet")
-		}
-		pass(25 * time.Millisecond)
-		if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Denied {
-			t.Error("not denied once its document was read")
-		}
-	})
+			second := alone(t, store, nil)
+			if d := second.take(keyOf(0), policy, tc.requests); d.Outcome != ratelimit.Allowed {
+				t.Error("denied although nothing is known of it yet")
+			}
+			pass(tc.within)
+			if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Denied {
+				t.Errorf("%d requests: not denied once its document was read", tc.requests)
+			}
+		})
+	}
 }
 
 func TestStatusNames(t *testing.T) {

@@ -176,7 +176,7 @@ func TestJustInTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &wrapped{took: 250 * time.Millisecond}
 			m := alone(t, store, nil)
-			m.take(keyOf(0), policyOf(t, perMinute), 1)
+			m.take(keyOf(0), policyOf(t, perMinute), 3) // enough to be read at once
 			pass(400 * time.Millisecond)
 			mustEqual(t, "calls", 1, store.calls.Load())
 			mustEqual(t, "stalled", false, m.syncer.Stats().Stalled)

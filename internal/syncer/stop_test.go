@@ -124,7 +124,7 @@ func TestSeveralCallsAtOnce(t *testing.T) {
 		m := alone(t, store, nil)
 		most := int64(0)
 		for i := range 400 {
-			m.take(keyOf(i), policy, 1)
+			m.take(keyOf(i), policy, 3) // enough to be read at once
 			pass(5 * time.Millisecond)
 			ended, _ := m.calls.of(syncer.OpRead) // all of these read
 			most = max(most, store.calls.Load()-ended)

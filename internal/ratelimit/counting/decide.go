@@ -331,7 +331,8 @@ func (s *shard) enqueuePlain(q *queue, num uint32, st *ratelimit.Status) (wake b
 		return false
 	}
 	u := slab.Lazy
-	if h.Flags.Has(slab.Unsynced|slab.Stale) || s.matters(h, int64(h.Near[0].Unclaimed)+int64(h.Near[1].Unclaimed), int64(st.Remaining)) {
+	n := int64(h.Near[0].Unclaimed) + int64(h.Near[1].Unclaimed)
+	if h.Flags.Has(slab.Stale) || h.Flags.Has(slab.Unsynced) && n >= unread || s.matters(h, n, int64(st.Remaining)) {
 		u = slab.Urgent
 	}
 	if u <= h.State {

@@ -48,7 +48,7 @@
 //	| state    | it waits for                                         | it leaves with                  |
 //	| quiet    | nothing                                              | the next request                |
 //	| watching | the time at which its document should be read        | that time, or an admitted one   |
-//	| lazy     | the time at which its counts are written at last     | that time, or the due rule      |
+//	| lazy     | the time of its first read, or to write its counts   | that time, or the due rule      |
 //	| urgent   | its spacing, or the back-off of a pending write      | the next exchange               |
 //	| busy     | the outcome of the exchange that is under way        | [Sync.Finish], into any of them |
 //

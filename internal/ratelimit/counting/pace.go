@@ -13,8 +13,11 @@ const (
 	// maxWatch is the longest time between two reads of a counter near its limit, while a request
 	// could pass.
 	maxWatch = 2000
-	// gatherReads is how long the first read of a new key waits, to be sent together with others.
+	// gatherReads is how long an urgent first read of a key waits, to be sent together with others.
 	gatherReads = 3
+	// unread is the number of requests from which the first read of a key is urgent, however high
+	// its limit: other processes may have used all of it.
+	unread = 3
 )
 
 // spacing returns the minimum time between two exchanges of a counter, in milliseconds. It is the
@@ -59,12 +62,12 @@ const maxLazyFactor = 10
 
 // lazyWait returns how many milliseconds counts that are not due may wait. That is the flush
 // interval for a key that has used half of its limit, and ten times as long for a key that has used
-// less than a quarter. It is never longer than a sixth of the window. Counts that become due wait
-// no longer.
+// less than a quarter. It is at most half the window less a second, or a sixth of a window shorter
+// than three seconds. Counts that become due wait no longer.
 func lazyWait(r *ratelimit.Rule, headroom, interval int64) int64 {
 	free := float64(headroom) / float64(r.Requests)
 	factor := 1 + (maxLazyFactor-1)*min(max(4*free-2, 0), 1)
-	longest := max(r.WindowMS/6, spacing(r))
+	longest := max(r.WindowMS/6, r.WindowMS/2-1000, spacing(r))
 	return min(int64(factor*float64(interval)), longest)
 }
 

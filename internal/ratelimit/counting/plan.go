@@ -49,10 +49,11 @@ func (s *shard) urgency(num uint32, r *ratelimit.Rule, headroom int64) slab.Stat
 	}
 	h := s.HotOf(num)
 	slots := s.Slots(h, r)
-	if h.Flags.Has(slab.Unsynced | slab.Stale) {
+	_, n := ratelimit.SumUnflushed(slots)
+	switch {
+	case h.Flags.Has(slab.Stale), h.Flags.Has(slab.Unsynced) && n >= unread:
 		return slab.Urgent
-	}
-	if !ratelimit.HasUnclaimed(slots) {
+	case !h.Flags.Has(slab.Unsynced) && !ratelimit.HasUnclaimed(slots):
 		if s.repairs[num].converts(headroom) {
 			return slab.Urgent
 		}
@@ -60,11 +61,11 @@ func (s *shard) urgency(num uint32, r *ratelimit.Rule, headroom int64) slab.Stat
 			return slab.Watching
 		}
 		return slab.Quiet
-	}
-	if _, n := ratelimit.SumUnflushed(slots); s.matters(h, n, headroom) {
+	case s.matters(h, n, headroom):
 		return slab.Urgent
+	default:
+		return slab.Lazy
 	}
-	return slab.Lazy
 }
 
 // nextState returns the next state of a counter that is not busy, and its minimum wait in that
@@ -94,6 +95,9 @@ func (s *shard) nextState(num uint32, r *ratelimit.Rule, ms int64, q *queue) (sl
 			return slab.Urgent, spacingLeft(c, r, ms)
 		}
 	case slab.Lazy:
+		if h.Flags.Has(slab.Unsynced) {
+			headroom = 0 // unknown
+		}
 		return slab.Lazy, lazyWait(r, headroom, q.options.Interval.Milliseconds())
 	case slab.Quiet:
 		if !watched(r, headroom, idle) {

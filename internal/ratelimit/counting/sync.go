@@ -296,6 +296,10 @@ func (s *shard) makePending(num uint32, r *ratelimit.Rule, seq int64) bool {
 	return false
 }
 
+// absentFor is how long, in milliseconds, a document that did not exist is expected not to be created
+// by another process.
+const absentFor = 1000
+
 // write fills in the write of a task from the pending write, and decides whether to read the
 // document.
 func (s *shard) write(num uint32, r *ratelimit.Rule, ms int64, final bool, task *Task) {
@@ -311,7 +315,8 @@ func (s *shard) write(num uint32, r *ratelimit.Rule, ms int64, final bool, task 
 	}
 	todo := s.repairs[num]
 	first := e.Fails == 0 && e.Conflicts == 0 && !e.Uncertain
-	alone := first && !h.Flags.Has(slab.Contended)
+	created := c.Version == 0 && s.holders(h) > 1 && slab.TicksAgo(ms, c.Synced) > absentFor
+	alone := first && !created && !h.Flags.Has(slab.Contended)
 	task.Read = !first || !final // at the end, counts of other processes no longer matter
 	version, known := todo.versionOf(c)
 	if !h.Flags.Has(slab.Unsynced|slab.Stale) && known && (alone || todo.versioned()) {

@@ -93,32 +93,46 @@ func frame(pairs ...int64) (list []ratelimit.FrameCount) {
 	return list
 }
 
-// TestFirstContact: the document of a new key is read at once, together with others. Its count is
-// written in the same exchange only if other processes could need it.
+// TestFirstContact: the document of a new key is read at once if the requests of this process are
+// many for the limit, or in absolute numbers. Otherwise it is read together with others. The counts
+// are written in the same exchange only if other processes could need them.
 func TestFirstContact(t *testing.T) {
 	for _, tc := range []struct {
-		name      string
-		limit     int64
-		instances int
-		writes    bool
+		name            string
+		limit           int64
+		instances       int
+		requests        int64 // after the first
+		urgent, written bool
 	}{
-		{"far from the limit", 100, 10, false},
-		{"as small as the cluster", 10, 10, true},
+		{"one request, far from the limit", 100, 10, 0, false, false},
+		{"two", 100, 10, 1, false, false},
+		{"three", 100, 10, 2, true, true},
+		{"three, with a high limit", 1_000_000, 10, 2, true, false},
+		{"a limit as small as the cluster", 10, 10, 1, true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := play(t, perMinute(tc.limit))
 			p.y.SetInstances(tc.instances)
+			for range tc.requests {
+				p.take(1, ratelimit.Allowed)
+			}
+			woken := false
 			select {
 			case <-p.woken:
+				woken = true
 			default:
-				t.Fatal("the syncer is not woken")
+			}
+			wait := time.Second
+			if tc.urgent {
+				wait = gatherReads * time.Millisecond
 			}
 			plans := p.y.Due(p.now, nil)
-			if len(plans) != 1 || plans[0].In != gatherReads*time.Millisecond || plans[0].Lazy {
-				t.Fatalf("plans %+v", plans)
+			last := plans[len(plans)-1] // the only one with a valid ticket
+			if woken != tc.urgent || last.In != wait || last.Lazy == tc.urgent {
+				t.Fatalf("woken: %t, plans %+v", woken, plans)
 			}
-			task, ok := p.y.Begin(p.now, plans[0].Ticket, 1)
-			if !ok || !task.Read || (task.Seq != 0) != tc.writes || task.Versioned {
+			task, ok := p.y.Begin(p.now, last.Ticket, 1)
+			if !ok || !task.Read || (task.Seq != 0) != tc.written || task.Versioned {
 				t.Fatalf("task %+v, %t", task, ok)
 			}
 			p.take(1, ratelimit.Allowed)
@@ -138,7 +152,6 @@ func TestDue(t *testing.T) {
 	p.read(nil)
 	p.finish(p.begin(), Result{Status: Applied})
 	p.y.Due(p.now, nil)
-	<-p.woken
 	for n := 1; n <= 8; n++ {
 		p.take(1, ratelimit.Allowed)
 		plans := p.y.Due(p.now, nil)

@@ -148,7 +148,7 @@ func (s *Records) Chain(name uint32, parts [3]uint32, ls *ratelimit.Limits, ms i
 func (s *Records) Add(name uint32, r *ratelimit.Rule, ms int64) uint32 {
 	num := s.alloc()
 	h := s.HotOf(num)
-	*h = Hot{Flags: Unsynced | Stale, Start: r.Newest(ms)}
+	*h = Hot{Flags: Unsynced, Start: r.Newest(ms)}
 	*s.ColdOf(num) = Cold{Name: name, Ticket: s.ColdOf(num).Ticket + 1}
 	s.allocSlots(h, r)
 	return num
@@ -462,7 +462,7 @@ type Flags uint8
 // The flags.
 const (
 	Unsynced        Flags = 1 << iota // no exchange has read the document yet
-	Stale                             // known differs from the document
+	Stale                             // the document must be read at once: known differs from it, or may be too old
 	ReadFirst                         // the document must be read before the pending write is sent again
 	Contended                         // other processes wrote the document recently
 	DeniedSinceSync                   // a request was denied since the last exchange
