@@ -50,7 +50,8 @@ func TestStudies(t *testing.T) {
 				}
 				return
 			}
-			shown := readPage(t, s.file)
+			shown, err := page.Read(filepath.Join(root, s.file), s.name)
+			check.OK(t, err)
 			for i := range s.studies {
 				_, after, found := strings.Cut(shown, s.studies[i].title+"\n\n")
 				check.Equal(t, "the page has the study", found, true)
@@ -88,18 +89,11 @@ func near(t *testing.T, text, shown string) {
 	}
 }
 
-func readPage(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	check.OK(t, err)
-	return string(text)
-}
-
 // TestPagesHaveTheSections: each page has the titles of the studies of its sections, in order, and its chart.
 func TestPagesHaveTheSections(t *testing.T) {
 	for _, s := range sections {
-		_, rest, _ := strings.Cut(readPage(t, s.file), "<!-- begin "+s.name+" -->")
-		made, rest, _ := strings.Cut(rest, "<!-- end "+s.name+" -->")
+		made, err := page.Read(filepath.Join(root, s.file), s.name)
+		check.OK(t, err)
 		for _, one := range s.studies {
 			_, after, found := strings.Cut(made, "```\n"+one.title+"\n\nINSTANCES")
 			if !found {
@@ -107,8 +101,10 @@ func TestPagesHaveTheSections(t *testing.T) {
 			}
 			made = after
 		}
-		if s.chart != "" && !strings.Contains(rest, "(../../"+s.chart+")") {
-			t.Errorf("%s does not show %s after %s", s.file, s.chart, s.name)
+		text, err := os.ReadFile(filepath.Join(root, s.file))
+		check.OK(t, err)
+		if s.chart != "" && !strings.Contains(string(text), "(../../"+s.chart+")") {
+			t.Errorf("%s does not show %s", s.file, s.chart)
 		}
 	}
 }

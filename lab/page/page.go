@@ -15,26 +15,33 @@ import (
 
 // Write replaces a section of a page.
 func Write(file, section, text string) error {
-	page, err := os.ReadFile(file) //nolint:gosec // G304: a page of the project
+	page, before, after, err := find(file, section)
 	if err != nil {
 		return err
 	}
-	next, err := With(string(page), section, text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
+	next := page[:before] + "\n\n" + strings.Trim(text, "\n") + "\n\n" + page[after:]
 	return os.WriteFile(file, []byte(next), 0o644) //nolint:gosec // G306: a page of the project
 }
 
-// With returns a page with another text in a section.
-func With(page, section, text string) (string, error) {
-	first, last := "<!-- begin "+section+" -->", "<!-- end "+section+" -->"
-	head, rest, began := strings.Cut(page, first)
-	_, tail, ended := strings.Cut(rest, last)
-	if !began || !ended {
-		return "", fmt.Errorf("there is no section between %q and %q", first, last)
+// Read returns the text of a section of a page.
+func Read(file, section string) (string, error) {
+	page, before, after, err := find(file, section)
+	return page[before:after], err
+}
+
+// find returns a page, and where the text of a section begins and ends.
+func find(file, section string) (page string, before, after int, err error) {
+	text, err := os.ReadFile(file) //nolint:gosec // G304: a page of the project
+	if err != nil {
+		return "", 0, 0, err
 	}
-	return head + first + "\n\n" + strings.Trim(text, "\n") + "\n\n" + last + tail, nil
+	page = string(text)
+	first, last := "<!-- begin "+section+" -->", "<!-- end "+section+" -->"
+	before, after = strings.Index(page, first), strings.Index(page, last)
+	if before < 0 || after < before {
+		return "", 0, 0, fmt.Errorf("%s: there is no section between %q and %q", file, first, last)
+	}
+	return page, before + len(first), after, nil
 }
 
 // Table returns rows of cells as text, with two spaces between the columns.

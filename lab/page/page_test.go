@@ -29,5 +29,8 @@ func TestWrite(t *testing.T) {
 		check.OK(t, err)
 		check.Equal(t, "page", string(got), "before\n<!-- begin a -->\n\nnew\n\n<!-- end a -->\n<!-- begin b -->\nb\n<!-- end b -->\n")
 	}
+	text, err := page.Read(file, "a")
+	check.OK(t, err)
+	check.Equal(t, "text", text, "\n\nnew\n\n")
 	check.ErrorSays(t, page.Write(file, "c", "new"), "there is no section")
 }
