@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"image/color"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"oauth-server/lab/chart"
 	"oauth-server/lab/dashboards"
@@ -143,14 +146,17 @@ var neverDenied = regexp.MustCompile(`\((trusted|dry_run|off)\)$`)
 
 // linesOf returns a line for each series, named by the legend, sorted by name. Limits are dashed, and clients that are
 // never denied are dotted.
-func linesOf(legend string, all []series) []chart.Series {
+func linesOf(legend string, all model.Matrix) []chart.Series {
 	lines := make([]chart.Series, 0, len(all))
 	for _, s := range all {
 		name := legend
-		for label, value := range s.labels {
-			name = strings.ReplaceAll(name, "{{"+label+"}}", value)
+		for label, value := range s.Metric {
+			name = strings.ReplaceAll(name, "{{"+string(label)+"}}", string(value))
 		}
-		line := chart.Series{Name: name, Points: s.points, Color: colorOf(s.labels["client_id"])}
+		line := chart.Series{Name: name, Color: colorOf(string(s.Metric["client_id"]))}
+		for _, v := range s.Values {
+			line.Points = append(line.Points, chart.At(v.Timestamp.Time(), float64(v.Value)))
+		}
 		switch {
 		case strings.Contains(name, "limit "):
 			line.Dash = chart.Dashed
@@ -168,7 +174,7 @@ func linesOf(legend string, all []series) []chart.Series {
 
 // querier answers PromQL with the current values.
 type querier interface {
-	now(ctx context.Context, expr string) ([]series, error)
+	now(ctx context.Context, expr string) (model.Vector, error)
 }
 
 // emptyPanels returns the queries of panels for which Prometheus has no data.
@@ -197,8 +203,6 @@ var mayBeEmpty = map[string]bool{
 }
 
 // hasNumber reports whether there is a value that is not NaN.
-func hasNumber(all []series) bool {
-	return slices.ContainsFunc(all, func(s series) bool {
-		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Y == p.Y })
-	})
+func hasNumber(all model.Vector) bool {
+	return slices.ContainsFunc(all, func(s *model.Sample) bool { return !math.IsNaN(float64(s.Value)) })
 }

@@ -175,7 +175,9 @@ func (d *demo) startPrometheus(ctx context.Context) error {
 		return err
 	}
 	d.stops = append(d.stops, p.Stop)
-	d.prometheus = &prometheus{url: "http://" + free[0]}
+	if d.prometheus, err = newPrometheus("http://" + free[0]); err != nil {
+		return err
+	}
 	return p.Await(ctx, process.Answers(d.prometheus.url+"/-/ready"))
 }
 

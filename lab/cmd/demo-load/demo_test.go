@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/lab/chart"
 	"oauth-server/lab/traffic"
@@ -99,7 +101,7 @@ func until(ctx context.Context, t *testing.T, what string, missing func() []stri
 	}
 }
 
-func now(t *testing.T, p querier, expr string) []series {
+func now(t *testing.T, p querier, expr string) model.Vector {
 	t.Helper()
 	found, err := p.now(t.Context(), expr)
 	if err != nil {
@@ -109,9 +111,9 @@ func now(t *testing.T, p querier, expr string) []series {
 }
 
 // without returns the instances for which there is no series.
-func without(found []series, instances []string) (missing []string) {
+func without(found model.Vector, instances []string) (missing []string) {
 	for _, i := range instances {
-		if !slices.ContainsFunc(found, func(s series) bool { return s.labels["instance"] == i }) {
+		if !slices.ContainsFunc(found, func(s *model.Sample) bool { return string(s.Metric["instance"]) == i }) {
 			missing = append(missing, i)
 		}
 	}
@@ -130,7 +132,7 @@ func checkData(ctx context.Context, t *testing.T, name string, p querier) {
 		return missing
 	})
 	for _, alert := range now(t, p, `ALERTS{alertstate="firing"}`) {
-		t.Errorf("Prometheus %s: %s fires: %v", name, alert.labels["alertname"], alert.labels)
+		t.Errorf("Prometheus %s: %s fires: %v", name, alert.Metric["alertname"], alert.Metric)
 	}
 	if e, ok := p.(*engine); ok {
 		until(ctx, t, "Prometheus "+name+": rules", e.unevaluated)

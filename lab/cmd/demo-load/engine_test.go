@@ -11,6 +11,7 @@ import (
 	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
 	_ "github.com/prometheus/prometheus/discovery/dns" // of the profile gateway
@@ -22,8 +23,6 @@ import (
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
 	"go.yaml.in/yaml/v3"
-
-	"oauth-server/lab/chart"
 )
 
 // engine is the scraper, the storage, the rules and the queries of Prometheus 3 in this process, with
@@ -144,9 +143,8 @@ func (e *engine) startRules(t *testing.T) {
 }
 
 // now returns the current values of an expression. Those that are histograms count as numbers.
-func (e *engine) now(ctx context.Context, expr string) ([]series, error) {
-	at := time.Now()
-	q, err := e.promql.NewInstantQuery(ctx, e.db, nil, expr, at)
+func (e *engine) now(ctx context.Context, expr string) (model.Vector, error) {
+	q, err := e.promql.NewInstantQuery(ctx, e.db, nil, expr, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
@@ -159,9 +157,11 @@ func (e *engine) now(ctx context.Context, expr string) ([]series, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
-	all := make([]series, 0, len(found))
+	all := make(model.Vector, 0, len(found))
 	for _, s := range found {
-		all = append(all, series{labels: s.Metric.Map(), points: []chart.Point{chart.At(at, s.F)}})
+		metric := model.Metric{}
+		s.Metric.Range(func(l labels.Label) { metric[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
+		all = append(all, &model.Sample{Metric: metric, Value: model.SampleValue(s.F)})
 	}
 	return all, nil
 }
