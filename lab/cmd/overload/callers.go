@@ -19,7 +19,8 @@ type mixed struct {
 	random *rand.Rand
 	ready  [classes][][]byte // requests that can be sent any number of times
 	sent   [classes]int
-	open   map[int]*grant // refresh tokens under way
+	open   map[int]*grant // refresh tokens under way; with enough, also codes
+	enough int            // redeem codes until there are so many refresh tokens; 0: forever, and the tokens are not kept
 	number int
 	lacked error // the resource that ran out
 }
@@ -52,11 +53,18 @@ func (m *mixed) Next() (load.Call, bool) {
 	call := load.Call{Class: int(c), ID: m.number}
 	switch c {
 	case code:
+		if m.enough > 0 && len(m.world.families)+len(m.open) >= m.enough {
+			return call, false
+		}
 		if len(m.world.codes) == 0 {
 			m.lacked = errors.New("there are no more codes")
 			return call, false
 		}
-		call.Request = m.world.codeRequest(m.world.takeCode())
+		g := m.world.takeCode()
+		call.Request = m.world.codeRequest(g)
+		if m.enough > 0 {
+			m.open[m.number] = &g
+		}
 	case refresh:
 		if len(m.world.families) == 0 {
 			m.lacked = errors.New("there are no more refresh tokens")
@@ -89,61 +97,33 @@ func (m *mixed) draw() class {
 // Done implements [load.Source]. It reuses a refresh token that got no answer, because a real
 // client would retry too.
 func (m *mixed) Done(c load.Call, status int, body []byte) {
-	if class(c.Class) != refresh {
+	g, under := m.open[c.ID]
+	if !under {
 		return
 	}
-	g := m.open[c.ID]
 	delete(m.open, c.ID)
-	switch status {
-	case 200:
-		if g.secret = load.RefreshToken(body); g.secret == "" {
-			m.lacked = fmt.Errorf("no refresh token in %q", body)
-			return
-		}
-	case 400: // the token is no longer valid
+	token := load.RefreshToken(body)
+	switch {
+	case token != "":
+		g.secret = token
+	case status == 200 || class(c.Class) == code:
+		m.lacked = fmt.Errorf("no refresh token: %d %s", status, body)
+		return
+	case status == 400: // the token is no longer valid
 		return
 	}
 	m.world.families = append(m.world.families, g)
 }
 
-// redeemer redeems codes until there are enough refresh tokens.
-type redeemer struct {
-	world   *world
-	enough  int
-	open    map[int]grant
-	number  int
-	failure string
-}
-
 // redeem redeems codes for the refresh tokens that a load begins with.
 func (w *world) redeem(ctx context.Context, n int) error {
 	const atOnce = 32
-	r := &redeemer{world: w, enough: n, open: map[int]grant{}}
+	m := newMixed(w, only(code), 1)
+	m.enough = n
 	_, err := load.Run(ctx, load.Options{Address: w.server.Address, Core: w.core},
-		load.Stream{Phases: load.Steady(0, time.Minute), Closed: atOnce, Source: r})
+		load.Stream{Phases: load.Steady(0, time.Minute), Closed: atOnce, Source: m})
 	if err == nil && len(w.families) < n {
-		err = fmt.Errorf("%d of %d codes were redeemed; %s", len(w.families), n, r.failure)
+		err = errors.Join(fmt.Errorf("%d of %d codes were redeemed", len(w.families), n), m.lacked)
 	}
 	return err
-}
-
-// Next implements [load.Source].
-func (r *redeemer) Next() (load.Call, bool) {
-	if len(r.world.families)+len(r.open) >= r.enough || len(r.world.codes) == 0 {
-		return load.Call{}, false
-	}
-	g := r.world.takeCode()
-	r.number++
-	r.open[r.number] = g
-	return load.Call{Class: int(code), ID: r.number, Request: r.world.codeRequest(g)}, true
-}
-
-// Done implements [load.Source].
-func (r *redeemer) Done(c load.Call, status int, body []byte) {
-	if token := load.RefreshToken(body); token != "" {
-		r.world.families = append(r.world.families, &grant{r.open[c.ID].client, token})
-	} else {
-		r.failure = fmt.Sprintf("an answer was %d %s", status, body)
-	}
-	delete(r.open, c.ID)
 }
