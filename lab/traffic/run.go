@@ -25,9 +25,6 @@ type Options struct {
 	// Seed makes the traffic repeatable: with the same seed and clients, the same requests are sent at
 	// the same times after the start. 0 makes it random.
 	Seed uint64
-	// Progress is called every few seconds with the time since the start and the summary so
-	// far, unless it is nil.
-	Progress func(since time.Duration, s Summary)
 }
 
 // Summary counts requests by client, then by outcome: the HTTP status ("200", "429"), "error"
@@ -85,36 +82,8 @@ func Run(ctx context.Context, o Options) Summary {
 	for i := range o.Clients {
 		clients.Go(func() { r.simulate(ctx, &o.Clients[i], start) })
 	}
-	if o.Progress != nil {
-		clients.Go(func() { r.report(ctx, start) })
-	}
 	clients.Wait()
 	return r.summary
-}
-
-// progressEvery is the time between two calls of Progress.
-const progressEvery = 5 * time.Second
-
-func (r *run) report(ctx context.Context, start time.Time) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(progressEvery):
-			r.Progress(time.Since(start), r.sofar())
-		}
-	}
-}
-
-// sofar returns a copy of the summary.
-func (r *run) sofar() Summary {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := Summary{}
-	for id, outcomes := range r.summary {
-		s[id] = maps.Clone(outcomes)
-	}
-	return s
 }
 
 // next returns the targets in turn.

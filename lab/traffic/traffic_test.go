@@ -201,24 +201,3 @@ func arrivals(t *testing.T, seed uint64) (at []time.Duration) {
 	})
 	return at
 }
-
-func TestProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
-		defer cancel()
-		var reports []time.Duration
-		traffic.Run(ctx, traffic.Options{
-			Targets: []string{"http://127.0.0.1:1"},
-			Clients: []traffic.Client{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(20)}},
-			Progress: func(since time.Duration, s traffic.Summary) {
-				reports = append(reports, since.Round(time.Second))
-				if s.Total("error") == 0 {
-					t.Errorf("after %v the summary is empty", since)
-				}
-			},
-		})
-		if diff := cmp.Diff([]time.Duration{5 * time.Second, 10 * time.Second}, reports); diff != "" {
-			t.Errorf("other reports (-want +got):\n%s", diff)
-		}
-	})
-}

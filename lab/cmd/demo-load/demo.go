@@ -185,17 +185,17 @@ func quoted(addresses []string) string { return `"` + strings.Join(addresses, `"
 
 // load sends the demo traffic until ctx ends, the same to both groups, and a little to the gateway. It returns what
 // the servers that limit answered.
-func (d *demo) load(ctx context.Context, progress func(time.Duration, traffic.Summary)) (summary traffic.Summary) {
+func (d *demo) load(ctx context.Context) (summary traffic.Summary) {
 	seed := uint64(time.Now().UnixNano())
-	send := func(g *group, clients []traffic.Client, progress func(time.Duration, traffic.Summary)) traffic.Summary {
+	send := func(g *group, clients []traffic.Client) traffic.Summary {
 		return traffic.Run(ctx, traffic.Options{
-			Targets: g.targets, Credentials: g.credentials, Clients: clients, Scale: d.scale, Seed: seed, Progress: progress,
+			Targets: g.targets, Credentials: g.credentials, Clients: clients, Scale: d.scale, Seed: seed,
 		})
 	}
 	var all sync.WaitGroup
-	all.Go(func() { summary = send(&d.limited, traffic.DemoClients(), progress) })
-	all.Go(func() { send(&d.unlimited, traffic.DemoClients(), nil) })
-	all.Go(func() { send(&d.gateway, d.gateway.clients, nil) })
+	all.Go(func() { summary = send(&d.limited, traffic.DemoClients()) })
+	all.Go(func() { send(&d.unlimited, traffic.DemoClients()) })
+	all.Go(func() { send(&d.gateway, d.gateway.clients) })
 	all.Wait()
 	return summary
 }

@@ -60,7 +60,7 @@ func TestDashboardsAndRulesUnderLoad(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	summaries := make(chan traffic.Summary, 1)
-	go func() { summaries <- d.load(ctx, nil) }()
+	go func() { summaries <- d.load(ctx) }()
 	for name, p := range watchers {
 		checkData(ctx, t, name, p)
 	}

@@ -23,8 +23,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"oauth-server/lab/traffic"
 )
 
 func main() {
@@ -70,9 +68,7 @@ func run(ctx context.Context, length time.Duration, pictures string) (err error)
 	began := time.Now()
 	loadCtx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	summary := d.load(loadCtx, func(since time.Duration, s traffic.Summary) {
-		fmt.Printf("%v of %v: %d tokens, %d denied\n", since.Round(time.Second), length, s.Total("200"), s.Total("429"))
-	})
+	summary := d.load(loadCtx)
 	fmt.Print(summary)
 	// Each point is the rate over the time before it.
 	return errors.Join(check(ctx, d), draw(ctx, d, pictures, began.Add(rateOver), time.Now()))
