@@ -20,8 +20,8 @@ import (
 )
 
 // newHTTPServer returns a server with limits for slow or greedy peers. Requests are small and
-// answered in milliseconds, unless they wait for a password hash or in a queue. net/http ends the
-// context of a request that takes longer than ReadTimeout.
+// answered in milliseconds, unless they wait for a password hash or in a queue. ReadTimeout bounds the
+// time until a request has arrived with its body.
 func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
