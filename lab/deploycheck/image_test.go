@@ -3,6 +3,7 @@ package deploycheck
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,15 +20,30 @@ import (
 // nobody is the ID of the image's user and group.
 const nobody = 65532
 
-// The image holds one binary and no user, shell or library. An empty root directory
-// stands in for it, so that no Docker is needed: the binary, built as the Dockerfile
-// builds it, starts there as the user nobody, reports its health and stops.
-func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
+// TestImage builds what `docker build .` is sent, as the Dockerfile builds it: a clone, less what .dockerignore excludes. The
+// version is the tag; a build that lacked a tracked file would take the tree for changed. The image holds one binary and no
+// user, shell or library. An empty root directory stands in for it, so that no Docker is needed: the binary starts there as the
+// user nobody, reports its health and stops.
+func TestImage(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "src")
+	inGit(t, root, "clone", "-q", "--no-hardlinks", ".", clone)
+	inGit(t, clone, "tag", "v1.2.3")
+	removeIgnored(t, clone)
+	empty := t.TempDir()
+	build(t, clone, filepath.Join(empty, "oauth-server"))
+	info, err := buildinfo.ReadFile(filepath.Join(empty, "oauth-server"))
+	check.OK(t, err)
+	check.Equal(t, "version", info.Main.Version, "v1.2.3")
+	for _, s := range info.Settings {
+		if s.Key == "vcs.modified" {
+			check.Equal(t, s.Key, s.Value, "false")
+		}
+	}
+	check.Equal(t, "changed files", inGit(t, clone, "status", "--porcelain"), "")
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the root directory")
 	}
-	empty := emptyRoot(t)
-	build(t, filepath.Join(empty, "oauth-server"))
+	addData(t, empty)
 	for name, args := range map[string][]string{
 		"server":  {"serve"},
 		"gateway": {"gateway", "--upstream=http://127.0.0.1:1", "--token-path=/token"},
@@ -52,10 +68,9 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	}
 }
 
-// emptyRoot returns a directory that holds only a directory data, owned by the user nobody.
-func emptyRoot(t *testing.T) string {
+// addData makes a directory data that is owned by the user nobody.
+func addData(t *testing.T, empty string) {
 	t.Helper()
-	empty := t.TempDir()
 	data := filepath.Join(empty, "data")
 	check.OK(t, os.Mkdir(data, 0o700))
 	check.OK(t, os.Chown(data, nobody, nobody))
@@ -65,11 +80,10 @@ func emptyRoot(t *testing.T) string {
 			break
 		}
 	}
-	return empty
 }
 
-// build runs the go build of the Dockerfile, for the server only.
-func build(t *testing.T, binary string) {
+// build runs the go build of the Dockerfile in a directory, for the server only.
+func build(t *testing.T, dir, binary string) {
 	t.Helper()
 	dockerfile := read(t, "Dockerfile")
 	if !strings.Contains(dockerfile, "ENV CGO_ENABLED=0\n") {
@@ -79,13 +93,13 @@ func build(t *testing.T, binary string) {
 	if line == nil {
 		t.Fatal("the Dockerfile builds the server in another way")
 	}
-	args := append(strings.Fields("build "+strings.ReplaceAll(line[1], `"`, "")), "-o", binary, "./cmd/oauth-server")
+	args := append(strings.Fields("build -buildvcs=true "+strings.ReplaceAll(line[1], `"`, "")), "-o", binary, "./cmd/oauth-server")
 	if i := slices.Index(args, "-ldflags=-s"); i >= 0 { // the quotes held this and the next together
 		args[i] += " " + args[i+1]
 		args = slices.Delete(args, i+1, i+2)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out)
 	}

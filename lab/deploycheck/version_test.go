@@ -1,7 +1,6 @@
 package deploycheck
 
 import (
-	"debug/buildinfo"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,30 +12,6 @@ import (
 
 	"oauth-server/internal/check"
 )
-
-// TestImageKnowsItsVersion builds what `docker build .` is sent: a clone, less what .dockerignore excludes.
-// A build that lacked a tracked file would take the tree for changed. The version is the tag.
-func TestImageKnowsItsVersion(t *testing.T) {
-	clone := filepath.Join(t.TempDir(), "src")
-	inGit(t, root, "clone", "-q", "--no-hardlinks", ".", clone)
-	inGit(t, clone, "tag", "v1.2.3")
-	removeIgnored(t, clone)
-	binary := filepath.Join(t.TempDir(), "oauth-server")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=true", "-o", binary, "./cmd/oauth-server")
-	cmd.Dir, cmd.Env = clone, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	info, err := buildinfo.ReadFile(binary)
-	check.OK(t, err)
-	check.Equal(t, "version", info.Main.Version, "v1.2.3")
-	for _, s := range info.Settings {
-		if s.Key == "vcs.modified" {
-			check.Equal(t, s.Key, s.Value, "false")
-		}
-	}
-	check.Equal(t, "changed files", inGit(t, clone, "status", "--porcelain"), "")
-}
 
 func inGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()
