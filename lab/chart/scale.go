@@ -2,10 +2,11 @@ package chart
 
 import (
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	textnumber "golang.org/x/text/number"
 	"gonum.org/v1/plot"
 )
 
@@ -101,15 +102,7 @@ func number(v, step float64) string {
 	if step < 1 {
 		decimals = int(math.Ceil(-math.Log10(step) - 1e-9))
 	}
-	text := strconv.FormatFloat(v, 'f', decimals, 64)
-	whole, rest, _ := strings.Cut(text, ".")
-	for at := len(whole) - 3; at > 0 && whole[at-1] != '-'; at -= 3 {
-		whole = whole[:at] + "," + whole[at:]
-	}
-	if rest != "" {
-		return whole + "." + rest
-	}
-	return whole
+	return message.NewPrinter(language.English).Sprint(textnumber.Decimal(v, textnumber.Scale(decimals)))
 }
 
 // logarithmic returns a scale that ends at 1, 2 or 5 times a power of ten. Its tick marks are at

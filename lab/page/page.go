@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/number"
 )
 
 // Write replaces a section of a page.
@@ -67,6 +70,8 @@ func Markdown(head []string, rows [][]string) string {
 	return b.String()
 }
 
+var english = message.NewPrinter(language.English)
+
 // Number shows the three digits that matter, and all of a larger whole number; – if there is no value.
 func Number(v float64) string {
 	if v == 0 {
@@ -76,13 +81,5 @@ func Number(v float64) string {
 		return "–"
 	}
 	digits := max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0)
-	text := strconv.FormatFloat(v, 'f', min(digits, 4), 64)
-	whole, fraction, pointed := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction = strings.TrimRight(fraction, "0"); !pointed || fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
+	return english.Sprint(number.Decimal(v, number.MaxFractionDigits(min(digits, 4))))
 }
