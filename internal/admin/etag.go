@@ -80,7 +80,7 @@ func (c conditions) check(st state) error {
 	}
 	if c.match != nil && !anything && !slices.Contains(c.match, etag) {
 		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Changed meanwhile",
-			"this is not what you read: read it again, it is at %s now", etag)
+			"it was changed since you read it: read it again, it is at %s now", etag)
 	}
 	if slices.Contains(c.noneMatch, etag) || st.exists && slices.Contains(c.noneMatch, "*") {
 		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Exists already",

@@ -81,7 +81,7 @@ func (s *Server) routes() []route {
 			nil, nil,
 		}},
 		{http.MethodGet, "/top", read, s.top, operation{
-			"getTop", "Show who asks the most, who is near a limit, and who was denied or shed", []string{"limit", "client_id", "sort"}, nil, adminapi.Top{},
+			"getTop", "Show which clients ask the most, are near a limit, were denied or shed", []string{"limit", "client_id", "sort"}, nil, adminapi.Top{},
 		}},
 		{http.MethodGet, "/user-hash", read, s.userHash, operation{
 			"getUserHash", "Show what stands for a user in the log\n" +

@@ -41,7 +41,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 	for _, step := range []struct{ args, says string }{
 		{"client rotate-secret shop --end-former", "ended the former secret"},
 		{"client update shop --resource-server", "resource server"},
-		{"client revoke shop", "revoked everything"},
+		{"client revoke shop", "revoked all tokens"},
 		{"client rotate-secret shop", "client_secret"},
 		{"client list --prefix sh", "shop"},
 		{"user create Ada --password-stdin --operator=read", "created user ada"},
@@ -51,7 +51,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 		{"user revoke ada --family all", "ended 0 families"},
 		{"user passwd ada --password-stdin", "changed the password of user ada"},
 		{"user revoke ada", "ended the sessions"},
-		{"user unlock ada", "ended the row"},
+		{"user unlock ada", "no longer slowed down"},
 		{"user delete ada", "deleted user ada"},
 		{"client delete shop", "deleted client shop"},
 	} {

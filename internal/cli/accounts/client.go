@@ -316,7 +316,7 @@ The secret still works: to replace it as well, use rotate-secret --revoke.`,
 	}
 	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
 		cl, err := r.RevokeClient(ctx, id)
-		return credentials{ClientID: cl.ID}, fmt.Sprintf("revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID), err
+		return credentials{ClientID: cl.ID}, fmt.Sprintf("revoked all tokens of client %s; new ones are valid", cl.ID), err
 	})
 }
 

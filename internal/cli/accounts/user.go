@@ -237,7 +237,7 @@ address, and from that one when Retry-After of the next attempt says.`,
 	}
 	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
 		u, err := r.UnlockUser(ctx, name)
-		return map[string]any{"username": u.Username, "unlocked": true}, "ended the row of wrong passwords of user " + u.Username, err
+		return map[string]any{"username": u.Username, "unlocked": true}, "user " + u.Username + " is no longer slowed down by wrong passwords", err
 	})
 }
 

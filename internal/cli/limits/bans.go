@@ -15,10 +15,12 @@ import (
 func (l *limits) newBans() *cobra.Command {
 	var ended, dryRun bool
 	cmd := &cobra.Command{
-		Use: "bans [CLIENT]", Short: "Show who is banned for going on after being denied", Args: command.Takes("[CLIENT]"),
-		Long: `Show who is banned for going on after being denied, and until when. Every instance knows
-all bans. With --dry-run it shows who would be banned: where limits are in dry-run, each
-instance has bans of its own, and those of the one that answers are shown.`,
+		Use: "bans [CLIENT]", Short: "Show the banned clients and users", Args: command.Takes("[CLIENT]"),
+		Long: `Show which clients and users are banned, because they did not stop after denials, and
+until when. Every instance knows all bans.
+
+With --dry-run it shows who would be banned. Where limits are in dry-run, each instance has
+bans of its own, so these are the bans of the instance that answers.`,
 		Example: `  oauth-server limits bans
   oauth-server limits bans shop --ended
   oauth-server limits unban shop --user ada@example.com --reason "batch job is fixed"`,

@@ -185,8 +185,8 @@ The exit status is that of diff: 0 if there is no difference, 1 if there is one,
 func (l *limits) newApply() *cobra.Command {
 	var f fileFlags
 	cmd := &cobra.Command{
-		Use: "apply -f FILE", Short: "Set everything as a file of limits has it, in one change", Args: command.Takes(),
-		Long: `Set everything as a file of limits has it, in one change: all of it or nothing.
+		Use: "apply -f FILE", Short: "Set all limits of a file in one change", Args: command.Takes(),
+		Long: `Set all limits of a file in one change: everything or nothing.
 
 The plan is shown before, with the clients that would have been denied in the last ten
 minutes if it can deny more requests; then the command asks. If anything was changed

@@ -181,7 +181,7 @@ With CLIENT, --tier gives the client that tier. Without, it makes or changes the
 
 What a client has not set comes from its tier, or else from the settings for all clients.
 If the configuration file has a policy for the client, the first change takes its fields
-over, until "limits unset CLIENT". A list that a preset has not stays as it is.`,
+over, until "limits unset CLIENT". A list that is not in a preset stays as it is.`,
 		Annotations: map[string]string{command.TopicKey: command.LimitsTopic},
 		Example: `  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s

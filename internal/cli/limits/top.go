@@ -21,7 +21,7 @@ func (l *limits) newTop() *cobra.Command {
 	var limit int
 	var denied, counters, waste, shed bool
 	cmd := &cobra.Command{
-		Use: "top [CLIENT]", Short: "Show who asks the most, who is near a limit, and who was denied", Args: command.Takes("[CLIENT]"),
+		Use: "top [CLIENT]", Short: "Show which clients ask the most, are near a limit, or were denied", Args: command.Takes("[CLIENT]"),
 		Long: `Show the busiest clients, the users nearest to a limit and the users who were
 denied most in the last ten minutes, of all clients or of one.
 
@@ -207,7 +207,7 @@ func (l *limits) deniedRows(top *adminapi.Top) [][]string {
 func (l *limits) deniedTable(top adminapi.Top) error {
 	rows := l.deniedRows(&top)
 	if len(rows) == 1 {
-		l.Note("Nobody was denied, or would have been.")
+		l.Note("No request was denied, or would have been.")
 	} else if err := l.Table(rows...); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 func (l *limits) newUndo() *cobra.Command {
 	return l.confirmed(&cobra.Command{
-		Use: "undo CHANGE", Short: "Give what a change changed its values of before", Args: command.Takes("CHANGE"),
+		Use: "undo CHANGE", Short: "Restore the values from before a change", Args: command.Takes("CHANGE"),
 		Long: `Give everything that a change changed its values of before. CHANGE is its number in
 "limits audit".
 

@@ -21,8 +21,8 @@ func (l *limits) newUnset() *cobra.Command {
 	var candidate bool
 	var of policyFlags
 	cmd := &cobra.Command{
-		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: command.Takes("[CLIENT]"),
-		Long: `Take back what was set, so that the configuration file applies again.
+		Use: "unset [CLIENT]", Short: "Remove what was set, so that the configuration file applies again", Args: command.Takes("[CLIENT]"),
+		Long: `Remove what was set, so that the configuration file applies again.
 
 Without CLIENT this concerns the settings for all clients, or with --tier that tier,
 which no client may have then. With --field it concerns that field alone: a client

@@ -119,7 +119,7 @@ func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool
 		}
 		return nil
 	}
-	f.Note("%s takes the place of %s:", backup, f.path)
+	f.Note("%s replaces %s:", backup, f.path)
 	for _, row := range rowsOf(sum) {
 		f.Note("  %s: %s", row[0], row[1])
 	}

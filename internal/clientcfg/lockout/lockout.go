@@ -111,7 +111,7 @@ func (e *Error) Error() string {
 		who, instead = fmt.Sprintf("the user %q of the admin client %q", e.Username, e.ClientID), "or give that user higher limits"
 	}
 	if e.Limit.Requests >= leastRequests(e.Limit.Window) {
-		return fmt.Sprintf("the limit %q denies everything whose count cannot be stored (on_outage: deny), which would lock out %s; "+
+		return fmt.Sprintf("the limit %q denies all requests while counts cannot be stored (on_outage: deny), which would lock out %s; "+
 			"trust that client first, %s", e.Limit.Name, who, instead)
 	}
 	return fmt.Sprintf("the limit %q of %d requests in %v would lock out %s, which needs at least %d in that window; "+
