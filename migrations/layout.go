@@ -95,10 +95,10 @@ func (t table) commands() []Command {
 	}
 	return []Command{
 		{
-			About: fmt.Sprintf("Create the indexes of the table %s: the first removes records that have expired.", t.name),
+			About: fmt.Sprintf("Create the indexes of the table %s; the first one removes expired records.", t.name),
 			Run:   bson.D{{Key: "createIndexes", Value: t.name}, {Key: "indexes", Value: indexes}},
 		},
-		validate(t.name, "Refuse documents that are no records.", `{
+		validate(t.name, "Reject documents that are not records.", `{
 			"bsonType": "object",
 			"required": ["_id", "version", "nonce", "changed"],
 			"properties": {
@@ -119,11 +119,11 @@ func (t table) commands() []Command {
 func counters() []Command {
 	return []Command{
 		{
-			About: "Remove a counter at the time it carries in expire: the end of its last frame, a window and some grace. " +
-				"The clean-up is only tidiness; readers ignore dead frames themselves.",
+			About: "Remove a counter at its expire time: the end of its last frame, plus a window and some grace. " +
+				"This only saves space; readers ignore dead frames.",
 			Run: parse(`{"createIndexes": "ratelimits", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`),
 		},
-		validate("ratelimits", "Refuse counters that no instance could read: a negative count, a missing version, a frame that is no number.", `{
+		validate("ratelimits", "Reject counters that no instance could read: a negative count, a missing version, a frame that is not a number.", `{
 			"bsonType": "object",
 			"required": ["_id", "version", "etag", "expire", "requestCounters"],
 			"properties": {

@@ -66,7 +66,7 @@ func notOffered(c Command, err error) string {
 		for code, name := range refusals {
 			if answer.Code == code || answer.Name == name {
 				message := strings.Join(strings.Fields(answer.Message), " ")
-				return fmt.Sprintf("the server does not offer validators, so the database does without: %s: %s, code %d: %s",
+				return fmt.Sprintf("the server does not support validators; continuing without: %s: %s, code %d: %s",
 					c.Run[0].Key, name, code, message)
 			}
 		}
@@ -159,11 +159,11 @@ type entry struct {
 func recorded(ctx context.Context, db *mongo.Database) (map[int]entry, error) {
 	cursor, err := db.Collection(collection).Find(ctx, bson.D{}, options.Find().SetComment("oauth-server: read migrations"))
 	if err != nil {
-		return nil, fmt.Errorf("migrations: read what was applied: %w", err)
+		return nil, fmt.Errorf("migrations: read applied migrations: %w", err)
 	}
 	var list []entry
 	if err := cursor.All(ctx, &list); err != nil {
-		return nil, fmt.Errorf("migrations: read what was applied: %w", err)
+		return nil, fmt.Errorf("migrations: read applied migrations: %w", err)
 	}
 	byNumber := make(map[int]entry, len(list))
 	for _, e := range list {

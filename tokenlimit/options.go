@@ -72,7 +72,7 @@ type Options struct {
 func (o *Options) settings() (ratelimit.Settings, error) {
 	s := ratelimit.DefaultSettings()
 	if o.Default.Unlimited {
-		return s, errors.New("Default.Unlimited is set: only clients can be unlimited")
+		return s, errors.New("Default.Unlimited is set, but only clients can be unlimited")
 	}
 	if o.Default.DryRun {
 		s.Mode = ratelimit.DryRun

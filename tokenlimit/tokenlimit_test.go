@@ -340,7 +340,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		"requests":          {tokenlimit.Options{Default: tokenlimit.Policy{User: perHour(0)}}, "default.user[0].requests"},
 		"window":            {tokenlimit.Options{Default: tokenlimit.Policy{Total: []tokenlimit.Limit{{Requests: 1, Name: "x"}}}}, "default.total[0].window"},
 		"client":            {tokenlimit.Options{Clients: map[string]tokenlimit.Policy{"shop": {Client: perHour(0)}}}, "clients.shop.client[0].requests"},
-		"twice":             {tokenlimit.Options{Default: tokenlimit.Policy{User: append(perHour(1), perHour(2)...)}}, "user[0] already"},
+		"twice":             {tokenlimit.Options{Default: tokenlimit.Policy{User: append(perHour(1), perHour(2)...)}}, "already the name of user[0]"},
 		"unlimited default": {tokenlimit.Options{Default: tokenlimit.Policy{Unlimited: true}}, "Default.Unlimited"},
 		"claim":             {tokenlimit.Options{UserClaim: " sub"}, "claim"},
 	} {

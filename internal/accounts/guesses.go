@@ -158,6 +158,6 @@ func (a *guess) succeeded(ctx context.Context, u *User) {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		a.Logger.LogAttrs(ctx, slog.LevelWarn, "address of a right password not stored", slog.Any("error", err))
+		a.Logger.LogAttrs(ctx, slog.LevelWarn, "store address of a sign-in failed", slog.Any("error", err))
 	}
 }

@@ -95,10 +95,10 @@ type Service struct {
 func New(opts Options) (*Service, error) {
 	s := &Service{Options: opts.withDefaults()}
 	if s.Users == nil || s.Records == nil || s.Deriver == nil {
-		return nil, errors.New("accounts: users, records and deriver are needed")
+		return nil, errors.New("accounts: Users, Records and Deriver are required")
 	}
 	if s.SessionLifetime < time.Second || s.SessionsPerUser < 1 {
-		return nil, errors.New("accounts: a user needs at least one session of a second")
+		return nil, errors.New("accounts: sessions must be at least one per user and one second long")
 	}
 	meters := s.Meters
 	s.failures = meters.Failures("wrong passwords", s.Failures)

@@ -26,7 +26,7 @@ var (
 	// ErrUsername is returned together with ErrSignIn for a name that no user can have.
 	ErrUsername = errors.New("accounts: not a username")
 	// ErrNoSession means that the session does not exist, has expired, or belongs to a user who no
-	// longer exists. The user has to sign in.
+	// longer exists. The user must sign in.
 	ErrNoSession = errors.New("accounts: no such session")
 )
 
@@ -39,18 +39,18 @@ const MinPasswordLength = 8
 func ValidatePassword(name, password string) error {
 	switch {
 	case utf8.RuneCountInString(password) < MinPasswordLength || len(password) > secret.MaxPasswordLength:
-		return fmt.Errorf("password: needs at least %d characters, and at most %d bytes", MinPasswordLength, secret.MaxPasswordLength)
+		return fmt.Errorf("password: must have at least %d characters and at most %d bytes", MinPasswordLength, secret.MaxPasswordLength)
 	case !utf8.ValidString(password):
 		return errors.New("password: is not valid UTF-8")
 	case strings.ContainsFunc(password, unicode.IsControl):
-		return errors.New("password: holds a control character, such as a line break")
+		return errors.New("password: contains a control character, such as a line break")
 	}
 	guessable, err := secret.Guessable(password, name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("password: %w", err)
 	case guessable:
-		return errors.New("password: is easy to guess; several words that do not belong together are hard to guess and easy to remember")
+		return errors.New("password: is easy to guess; use several unrelated words")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (s *Service) renewHash(ctx context.Context, user *User, password string) {
 		})
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		s.Logger.InfoContext(ctx, "imported password hash not replaced yet", "error", err)
+		s.Logger.InfoContext(ctx, "imported password hash not replaced", "error", err)
 	}
 }
 

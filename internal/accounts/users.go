@@ -15,10 +15,10 @@ import (
 
 // Errors of [Users].
 var (
-	ErrExists = errors.New("accounts: the user exists already")
+	ErrExists = errors.New("accounts: user already exists")
 	// ErrUnreadableUser means that the record under this name is not a user of this release. It was
 	// edited by hand, or a newer release wrote it.
-	ErrUnreadableUser = errors.New("accounts: the stored user cannot be read")
+	ErrUnreadableUser = errors.New("accounts: stored user is unreadable")
 )
 
 // User is a person who can sign in.
@@ -144,7 +144,7 @@ func (r *Users) CreateUser(ctx context.Context, u User, e clientcfg.Event) error
 }
 
 // errUnchanged ends a change that leaves the user as is.
-var errUnchanged = errors.New("accounts: the user is as before")
+var errUnchanged = errors.New("accounts: user unchanged")
 
 // ChangeUser applies edit to the stored user and appends the event in the same write. If edit changes
 // nothing, nothing is stored. Errors: [store.ErrNotFound], ErrUnreadableUser.

@@ -28,9 +28,9 @@ type Backups interface {
 func (s *Server) holder(c *call) error {
 	switch {
 	case s.o.Backups == nil:
-		return problem.Conflict("this store is no data file; a database is backed up by its own tools, such as mongodump")
+		return problem.Conflict("this store is not a data file; back up a database with its own tools, such as mongodump")
 	case c.caller.Store == "":
-		return guard.Forbidden("Not from here", "this needs the key beside the data file, on the machine of the server: oauth-server backup and restore use it",
+		return guard.Forbidden("Local command only", "this needs the key beside the data file: run oauth-server backup or restore on the machine of the server",
 			`error_description="this needs the key beside the data file"`)
 	}
 	return nil
@@ -51,7 +51,7 @@ func (s *Server) backup(c *call) error {
 		return err
 	}
 	if !s.copying.CompareAndSwap(false, true) {
-		return problem.Conflict("another backup is under way")
+		return problem.Conflict("another backup is running")
 	}
 	defer s.copying.Store(false)
 	ctx := c.Request().Context()

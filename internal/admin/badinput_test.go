@@ -23,7 +23,7 @@ func fieldsOf(a answer) string {
 func TestInvalidValuesAreNamed(t *testing.T) {
 	const shop, gold, settings, tried, ada = "/policies/shop", "/tiers/gold", "/settings", "/candidates/shop", "/policies/shop/users/ada"
 	const levels = `"critical_plus", "critical", "sheddable_plus", "sheddable"`
-	const none = "; leave it out, or set it to null, to have none of its own"
+	const none = "; omit it, or set it to null, to inherit the value"
 	w := newWorld(t)
 	w.create(gold, `{}`).is(http.StatusOK)
 	for _, tt := range []struct{ path, body, fields, says string }{
@@ -33,9 +33,9 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{shop, `{"user":{"requests":5}}`, "user", "must be a list, not an object"},
 		{shop, `{"user":[5]}`, "user[0]", "must be an object, not a plain value"},
 		{shop, `{"user":[{"requests":"ten"}]}`, "user[0].requests", `whole number, not "ten"`},
-		{shop, `{"user":[{"window":60}]}`, "user[0].window", "with its unit"},
+		{shop, `{"user":[{"window":60}]}`, "user[0].window", "with a unit"},
 		{shop, `{"trusted":"yes"}`, "trusted", "true or false"},
-		{shop, `{"trusted":true,"limit":5}`, "limit", "unknown field; there are client_id, trusted, tier, mode"},
+		{shop, `{"trusted":true,"limit":5}`, "limit", "unknown field; the fields are client_id, trusted, tier, mode"},
 		{shop, `{"client_id":"app"}`, "client_id", `"shop"`},
 		{shop, `{"tier":7}`, "tier", ""},
 		{gold, `{"name":"silver"}`, "name", ""},
@@ -58,12 +58,12 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{gold, `{"mode":"on"}`, "mode", ""},
 		{shop, `{"tier":"silver"}`, "clients.shop.tier", ""},
 		{shop, `{"tier":""}`, "tier", ""},
-		{shop, `{"note":"` + strings.Repeat("x", 501) + `"}`, "note", "more than 500"},
+		{shop, `{"note":"` + strings.Repeat("x", 501) + `"}`, "note", "maximum of 500"},
 		{gold, `{"note":"a\nb"}`, "note", "printable"},
 		{settings, `{"canary_percent":101}`, "canary_percent", "between 0 and 100"},
-		{shop, `{"criticality":"high","note":7,"ban":"on"}`, "criticality note ban", `"high" is none of ` + levels},
+		{shop, `{"criticality":"high","note":7,"ban":"on"}`, "criticality note ban", `"high" is not one of ` + levels},
 		{shop, `{"criticality":3}`, "criticality", ""},
-		{gold, `{"criticality":""}`, "criticality", `"" is none of ` + levels + none},
+		{gold, `{"criticality":""}`, "criticality", `"" is not one of ` + levels + none},
 		{settings, `{"default":{"criticality":"","hide_headers":5}}`, "default.hide_headers default.criticality", ""},
 		{tried, `{"user":[{"requests":1}],"criticality":""}`, "criticality", ""},
 		// Requests over the limits.
@@ -94,7 +94,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{ada, `{}`, "user", "needs at least one limit"},
 		{ada, `{"user":[]}`, "user", "needs at least one limit"},
 		{shop, `{"user":[{},{}]}`, "user[1].name", "user[0]"},
-		{shop, `{"user":[` + strings.Repeat("{},", 8) + `{}]}`, "user user[1].name user[2].name user[3].name user[4].name user[5].name user[6].name user[7].name user[8].name", "more than 8"},
+		{shop, `{"user":[` + strings.Repeat("{},", 8) + `{}]}`, "user user[1].name user[2].name user[3].name user[4].name user[5].name user[6].name user[7].name user[8].name", "maximum of 8"},
 		{gold, `{"client":[{"requests":0}]}`, "client[0].requests", "not between 1 and 1000000000"},
 		{settings, `{"default":{"user":[{"strict":true,"on_outage":"share"}]}}`, "default.user[0].on_outage", `a strict limit must have "deny"`},
 		{settings, `{"default":{"hide_headers":1,"source":[{"name":"a","requests":-1}]}}`, "default.hide_headers default.source[0].requests", ""},
@@ -132,7 +132,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		equal(t, path, fieldsOf(a), "total[1].name total[2].strict total[0].requests total[1].name")
 	}
 	equal(t, "version", w.policies.Snapshot().Version(), 1)
-	w.put("/tiers/"+strings.Repeat("x", 65), `{}`).is(http.StatusNotFound).says("no name has more than 64 characters")
+	w.put("/tiers/"+strings.Repeat("x", 65), `{}`).is(http.StatusNotFound).says("name has more than 64 characters")
 	w.create("/policies/nobody/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusNotFound)
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: reader, ifNoneMatch: "*", contentType: "application/json", body: "{}"}).is(http.StatusForbidden)
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
@@ -164,11 +164,11 @@ func TestMalformedRequests(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"no JSON", request{body: "mode: off"}, 400, "cannot be read as JSON: line 1, column 1: "},
-		{"empty", request{body: ""}, 400, "too early"},
-		{"cut off", request{body: `{"mode":`}, 400, "too early"},
-		{"two values", request{body: `{} {}`}, 400, "follows"},
-		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `line 1, column 18: the name "trusted" stands twice`},
+		{"no JSON", request{body: "mode: off"}, 400, "is not valid JSON: line 1, column 1: "},
+		{"empty", request{body: ""}, 400, "unexpected end"},
+		{"cut off", request{body: `{"mode":`}, 400, "unexpected end"},
+		{"two values", request{body: `{} {}`}, 400, "unexpected text after"},
+		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `line 1, column 18: duplicate name "trusted"`},
 		{"not UTF-8", request{body: "{\"note\":\"\xff\"}"}, 400, "UTF-8"},
 		{"deep", request{body: strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50)}, 400, "deeply"},
 		{"very deep", request{body: strings.Repeat("[", 60_000)}, 400, "deeply"},
@@ -181,7 +181,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"an unknown parameter", request{path: "/policies/shop?dry_run=true", body: "{}"}, 422, "validate"},
 		{"validate=yes", request{path: "/policies/shop?validate=yes", body: "{}"}, 422, "true or false"},
 		{"a broken query", request{path: "/policies/shop?reason=%zz", body: "{}"}, 400, "query"},
-		{"a long reason", request{path: "/policies/shop?reason=" + strings.Repeat("x", 501), body: "{}"}, 422, "more than 500"},
+		{"a long reason", request{path: "/policies/shop?reason=" + strings.Repeat("x", 501), body: "{}"}, 422, "maximum of 500"},
 		{"a limit of zero", request{method: "GET", path: "/audit?limit=0"}, 422, "from 1 to 1000"},
 		{"a limit that is none", request{method: "GET", path: "/top?limit=many"}, 422, "from 1 to 100"},
 		{"another method", request{method: "POST", path: "/settings", body: "{}"}, 405, "POST"},

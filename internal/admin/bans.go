@@ -29,7 +29,7 @@ func (s *Server) listBans(c *call) error {
 		mode = ratelimit.Enforce
 	case ratelimit.Enforce, ratelimit.DryRun:
 	default:
-		return problem.InvalidField("mode", "%q is none of %q, %q", mode, ratelimit.Enforce, ratelimit.DryRun)
+		return problem.InvalidField("mode", "%q is not one of %q, %q", mode, ratelimit.Enforce, ratelimit.DryRun)
 	}
 	all, now := s.o.Bans.All(mode), s.o.Clock()
 	client, after := c.query.Get("client_id"), c.query.Get("after")
@@ -155,7 +155,7 @@ func notBanned(key ratelimit.Key, forget bool) *problem.Error {
 		who = "that user of the client \"" + key.ClientID + "\""
 	}
 	if !forget {
-		more = "; with forget=true, a ban that is over is forgotten too"
+		more = "; to forget a ban that has ended, add forget=true"
 	}
 	return problem.NotFound("%s is not banned%s", who, more)
 }

@@ -45,7 +45,7 @@ func TestBanWidens(t *testing.T) {
 	w.ask("shop", "", 1)
 	a := w.change("PATCH", "/policies/shop?validate=true", `{"ban":{}}`)
 	equal(t, "widens", a.at("effect", "widens"), any(true))
-	equal(t, "why", a.at("effect", "unknown", 0, "why"), any("who would be banned is not known; try it in dry-run first"))
+	equal(t, "why", a.at("effect", "unknown", 0, "why"), any("bans cannot be predicted; try dry-run first"))
 	w.change("PATCH", "/policies/shop", `{"ban":{}}`)
 	equal(t, "widens", w.change("PATCH", "/policies/shop?validate=true", `{"ban":{"denials":30}}`).at("effect", "widens"), any(false))
 	equal(t, "widens", w.change("PATCH", "/policies/shop?validate=true", `{"ban":{"max":"48h"}}`).at("effect", "widens"), any(true))

@@ -157,10 +157,10 @@ func (c *call) name(param string, most int) (string, error) {
 		name, err = url.PathUnescape(name)
 	}
 	if len(name) > most {
-		return "", problem.NotFound("no %s has more than %d characters", param, most)
+		return "", problem.NotFound("%s has more than %d characters", param, most)
 	}
 	if err != nil || name == "" {
-		return "", problem.NotFound("no %s is like that", param)
+		return "", problem.NotFound("not a valid %s", param)
 	}
 	return name, nil
 }
@@ -182,12 +182,12 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, most))
 	if err != nil {
-		return nil, problem.New(http.StatusRequestEntityTooLarge, problem.TypeTooLarge, "Body too large or cut off",
-			"at most %d bytes are read", most)
+		return nil, problem.New(http.StatusRequestEntityTooLarge, problem.TypeTooLarge, "Body too large or truncated",
+			"the body can have at most %d bytes", most)
 	}
 	v, err := strict.ParseJSON(b)
 	if err != nil {
-		p := problem.Malformed("the body cannot be read as JSON: %v", err)
+		p := problem.Malformed("the body is not valid JSON: %v", err)
 		p.Errors = []adminapi.FieldProblem{{Detail: err.Error()}}
 		return nil, p
 	}
@@ -198,7 +198,7 @@ func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 func (c *call) mergePatch() (*strict.Value, error) {
 	v, err := c.body("application/merge-patch+json", "application/json")
 	if err == nil && !v.IsObject() {
-		err = problem.Malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
+		err = problem.Malformed("a merge patch must be an object (RFC 7396), not %s", v)
 	}
 	return v, err
 }
@@ -255,15 +255,15 @@ func (s *Server) fail(c *call, err error) {
 	var p *problem.Error
 	switch {
 	case errors.Is(err, errPanicked):
-		p = problem.New(http.StatusInternalServerError, problem.TypeInternal, "Internal error", "something went wrong here; it is not your request")
+		p = problem.New(http.StatusInternalServerError, problem.TypeInternal, "Internal error", "the server failed to handle this request; see its log")
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		p = problem.New(routing.Code, problem.TypeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
+		p = problem.New(routing.Code, problem.TypeMethod, "Method not allowed", "this resource does not support %s", c.Request().Method)
 	case errors.As(err, &routing):
-		p = problem.NotFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
+		p = problem.NotFound("no such resource; see %s/openapi.json", adminapi.Prefix)
 	default:
 		p = problem.Of(err)
 		if p.Detail == problem.StoreAway && c.Request().Method != http.MethodGet {
-			p.Detail = "the store could not be asked; nothing was changed as far as is known: look before you try again"
+			p.Detail = "the store is unavailable; the change may or may not have been made: check before you retry"
 		}
 		if p.Cause != nil && s.o.Operator != "" { // no one else can see it, and there is no log
 			p.Detail = p.Cause.Error()

@@ -102,7 +102,7 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	if absent := ch.target.Absent(); absent != "" {
 		return problem.NotFound("%s", absent)
 	}
-	return problem.NotFound("nothing was set here over this API; what holds comes from the configuration file or the settings")
+	return problem.NotFound("not set over this API; the value comes from the configuration file or the settings")
 }
 
 // effect returns the clients that the change would have hit. It covers all clients that this
@@ -124,7 +124,7 @@ func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientc
 	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.Actor(), ch.action, ch.reason, s.o.Instance(), ch.until
 	changed := targets.Changes(ch.made, before, after)
 	if len(changed) == 0 {
-		return errors.New("admin: a change of no known target")
+		return errors.New("admin: unknown target of a change")
 	}
 	e.Target, e.Before, e.After, e.More = changed[0].Target, changed[0].Before, changed[0].After, changed[1:]
 	return nil

@@ -117,10 +117,10 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 	}
 	errs := v.Decode(&in, nil)
 	if len(in.Changes) == 0 && len(errs) == 0 {
-		errs.Add("changes", "at least one is needed")
+		errs.Add("changes", "needs at least one")
 	}
 	if len(in.Changes) > maxChanges {
-		errs.Add("changes", "%d changes are more than %d; divide them", len(in.Changes), maxChanges)
+		errs.Add("changes", "%d changes exceed the maximum of %d; split them", len(in.Changes), maxChanges)
 	}
 	if len(errs) > 0 {
 		return nil, 0, errs.Err()
@@ -146,9 +146,9 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 			errs.Add(field+".target", "%q is not settings, tiers/NAME, policies/CLIENT, overrides/CLIENT USERNAME or candidates/CLIENT", change.Target)
 			continue
 		case twice:
-			errs.Add(field+".target", "%s is in %s already", change.Target, fielderr.Item("changes", at))
+			errs.Add(field+".target", "%s is a duplicate of %s", change.Target, fielderr.Item("changes", at))
 		case change.Value == nil:
-			errs.Add(field+".value", "is missing; null removes what is set")
+			errs.Add(field+".value", "is missing; use null to remove the target")
 		case change.Value.IsNull():
 			change.Value = nil
 		default:
@@ -242,7 +242,7 @@ func (s *Server) performMany(c *call, ch *change, only bool) error {
 func (s *Server) undo(c *call) error {
 	version, err := strconv.ParseInt(c.Param("version"), 10, 64)
 	if err != nil || version < 1 {
-		return problem.NotFound("a change is named by its version, a number from 1 on")
+		return problem.NotFound("the version of a change is a number from 1")
 	}
 	ch := &change{action: actionUndo, reason: fmt.Sprintf("change %d", version)}
 	if c.query.Get("reason") != "" {
@@ -274,13 +274,13 @@ func (s *Server) undoable(ctx context.Context, version int64) (*clientcfg.Event,
 	case err != nil:
 		return nil, err
 	case len(events) == 0:
-		return nil, problem.NotFound("the trail has no change %d of limits", version)
+		return nil, problem.NotFound("the audit trail has no change %d of limits", version)
 	case events[0].Err != nil:
-		return nil, problem.Conflict("change %d cannot be undone, because it cannot be read: %v", version, events[0].Err)
+		return nil, problem.Conflict("change %d cannot be undone because it is unreadable: %v", version, events[0].Err)
 	}
 	for i := range events[0].Changes {
 		if !events[0].Changes[i].IsState() {
-			return nil, problem.Conflict("a reset of counters cannot be undone: the counts of before are gone")
+			return nil, problem.Conflict("a reset of counters cannot be undone")
 		}
 	}
 	return &events[0], nil
@@ -292,10 +292,10 @@ func (s *Server) changedSince(ctx context.Context, target string, version int64)
 	if err != nil {
 		return err
 	}
-	changed := problem.New(http.StatusConflict, problem.TypeConflict, "Changed since", "change %d is not the last one of %s", version, target)
+	changed := problem.New(http.StatusConflict, problem.TypeConflict, "Changed since", "change %d is not the latest of %s", version, target)
 	if len(last) > 0 {
 		e := &last[0]
-		changed.Detail += fmt.Sprintf(": %s did %s it in change %d, at %s; undo that first, or set what you need",
+		changed.Detail += fmt.Sprintf(": change %[3]d (%[2]s by %[1]s at %[4]s) came later; undo that first, or set the values directly",
 			adminapi.Who(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))
 	}
 	return changed
@@ -321,7 +321,7 @@ func (s *Server) areRegistered(ctx context.Context, asked map[string]targets.Tar
 	}
 	for _, field := range slices.Sorted(maps.Keys(unknown)) {
 		if !s.o.Clients.Directory().Has(unknown[field]) {
-			errs.Add(field, "there is no client %q", unknown[field])
+			errs.Add(field, "client %q does not exist", unknown[field])
 		}
 	}
 	return errs, nil

@@ -134,7 +134,7 @@ func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
 		parts = append(parts, fmt.Sprintf(`{"target":"policies/%s","value":{"note":%q}}`, id, note))
 	}
 	a := w.changes("", `{"changes":[`+strings.Join(parts, ",")+`]}`).is(http.StatusUnprocessableEntity)
-	a.says("more than 1048576; divide it into several")
+	a.says("maximum of 1048576; split it")
 	w.changes("", `{"changes":[`+strings.Join(parts[:500], ",")+`]}`).is(http.StatusOK)
 }
 

@@ -63,7 +63,7 @@ func (s *Server) username(c *call) (*string, error) {
 	}
 	typed := c.query.Get("username")
 	if !utf8.ValidString(typed) || strings.ContainsFunc(typed, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return nil, problem.InvalidField("username", "holds a character that cannot be printed")
+		return nil, problem.InvalidField("username", "has an unprintable character")
 	}
 	if address, isSource := (ratelimit.Key{Username: typed}).SourceAddress(); isSource {
 		source, err := limiter.ParseSource(address)
@@ -119,7 +119,7 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 	}
 	stored, err := s.o.Stored.CountersOf(ctx, clientID, username, maxListed+1)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "read of stored counters failed; showing those of this instance", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read of stored counters failed; showing only this instance's counters", slog.Any("error", err))
 		return out[:min(limit, len(out))], false
 	}
 	complete = len(stored) <= maxListed

@@ -36,7 +36,7 @@ func (s *Server) top(c *call) error {
 	}
 	order := cmp.Or(c.query.Get("sort"), byRequests)
 	if ranks[order] == nil {
-		return problem.InvalidField("sort", "%q is none of %q, %q, %q", order, byRequests, byWasted, byShed)
+		return problem.InvalidField("sort", "%q is not one of %q, %q, %q", order, byRequests, byWasted, byShed)
 	}
 	ctx, id := c.Request().Context(), c.query.Get("client_id")
 	if c.query.Has("client_id") {

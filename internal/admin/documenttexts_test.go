@@ -9,8 +9,8 @@ var documentInfo = object{
 	{"version", "1"},
 	{"description", "Limits, clients and users, changed while the server runs, with an audit trail." +
 		" Every change is in force on all instances within two seconds." +
-		" If a response has an Age header, the newest limits could not be read from the store, and the response shows them as they were so many seconds ago (RFC 9111 5.1)." +
-		" While nothing can be read from the store, the response is 503."},
+		" If a response has an Age header, the store is unavailable and the response shows the limits as of that many seconds ago (RFC 9111 5.1)." +
+		" If the server has nothing to show, it answers 503."},
 }
 
 var securitySchemes = object{{"oauth", object{
@@ -22,14 +22,14 @@ var securitySchemes = object{{"oauth", object{
 }}}
 
 var problemTexts = map[int]string{
-	http.StatusBadRequest:            "Malformed: the body is not JSON or has a name twice, or the query cannot be read.",
+	http.StatusBadRequest:            "Malformed: the body is not JSON or has a duplicate name, or the query is malformed.",
 	http.StatusUnauthorized:          "No valid token for this API.",
 	http.StatusForbidden:             "The token lacks the scope, or its user is not an operator or may only read.",
-	http.StatusNotFound:              "There is no such client, or nothing is set here.",
-	http.StatusConflict:              "The change would lock out an operator, the name exists already, the stored value cannot be read, the operation is not possible for this one, or other changes kept getting in first.",
-	http.StatusPreconditionFailed:    "If-Match: the state has changed since it was read, or with * nothing is there.",
+	http.StatusNotFound:              "The resource does not exist, or is not set.",
+	http.StatusConflict:              "The change would lock out an operator, the name already exists, the stored value is unreadable, the operation is not possible for this resource, or concurrent changes kept coming first.",
+	http.StatusPreconditionFailed:    "If-Match: the resource has changed since it was read, or for * does not exist.",
 	http.StatusRequestEntityTooLarge: "The body has more than 64 KiB, or 1 MiB for several changes.",
-	http.StatusUnsupportedMediaType:  "This method does not take the media type.",
+	http.StatusUnsupportedMediaType:  "This operation does not accept the media type.",
 	http.StatusUnprocessableEntity:   "Invalid values. Each one is named with its field and the allowed range.",
 	http.StatusPreconditionRequired:  "If-Match is missing.",
 	http.StatusTooManyRequests:       "Too many invalid tokens from this address.",
@@ -52,41 +52,41 @@ var parameterTexts = map[string]struct{ schema, text string }{
 	"path.id":        {`{"type":"string"}`, ""},
 	"path.version":   {`{"type":"integer","minimum":1}`, "Number of the change in the audit trail."},
 
-	"If-Match":      {`{"type":"string"}`, "ETag that was read. A change needs it, or If-None-Match: *, but not with validate=true."},
-	"If-None-Match": {`{"type":"string"}`, "* to make what does not exist yet."},
+	"If-Match":      {`{"type":"string"}`, "The ETag you read. A change requires it, or If-None-Match: *, unless validate=true."},
+	"If-None-Match": {`{"type":"string"}`, "* to create a resource."},
 
 	"validate": {`{"type":"boolean"}`, "true: change nothing, and show the effect of the change."},
 	"reason":   {`{"type":"string","maxLength":500}`, "Reason for the change, for the audit trail."},
-	"for":      {`{"type":"string"}`, "How long the change lasts, from 1m to 30d: 90m, 2h, 7d. Then the former value returns, unless it was changed since. Absent: permanent."},
-	"confirm":  {`{"type":"string"}`, "The client_id or username again, to make the change although it may lock operators out."},
+	"for":      {`{"type":"string"}`, "How long the change lasts, from 1m to 30d: 90m, 2h, 7d. Then the old value returns, unless the value was changed again. Absent: permanent."},
+	"confirm":  {`{"type":"string"}`, "The client_id or username again, to allow a change that may lock operators out."},
 
-	"after":         {`{"type":"string"}`, "Only items after this one: next of the page before."},
-	"limit":         {`{"type":"integer","minimum":1,"maximum":1000,"default":1000}`, "The most items of the page."},
-	"some.limit":    {`{"type":"integer","minimum":1,"maximum":1000,"default":100}`, "The most items of the page."},
-	"top.limit":     {`{"type":"integer","minimum":1,"maximum":100,"default":20}`, "The most items of each list."},
-	"changes.limit": {`{"type":"integer","minimum":1,"maximum":10000}`, "The most targets of the page. Absent: all."},
+	"after":         {`{"type":"string"}`, "Only items after this one: the next field of the previous page."},
+	"limit":         {`{"type":"integer","minimum":1,"maximum":1000,"default":1000}`, "Maximum number of items per page."},
+	"some.limit":    {`{"type":"integer","minimum":1,"maximum":1000,"default":100}`, "Maximum number of items per page."},
+	"top.limit":     {`{"type":"integer","minimum":1,"maximum":100,"default":20}`, "Maximum number of items in each list."},
+	"changes.limit": {`{"type":"integer","minimum":1,"maximum":10000}`, "Maximum number of targets per page. Absent: all."},
 	"prefix":        {`{"type":"string"}`, "Only names that start with this."},
-	"before":        {`{"type":"integer","minimum":1}`, "Only entries of lower versions."},
+	"before":        {`{"type":"integer","minimum":1}`, "Only entries with lower versions."},
 	"target":        {`{"type":"string"}`, "Only entries of this target, such as policies/shop."},
 	"grant_type":    {`{"type":"string"}`, "Only clients that may use this grant."},
 	"label": {
 		`{"type":"array","items":{"type":"string","pattern":"^[a-z0-9._-]{1,63}(=[A-Za-z0-9._-]{0,63})?$"}}`,
-		"Only clients with this label: name=value, or a name with any value. May be repeated, for clients that have all.",
+		"Only clients with this label: name=value, or a name with any value. Repeat it to require several.",
 	},
 	"client_id": {`{"type":"string"}`, "Only this client."},
 	"username": {
 		`{"type":"string"}`,
-		"Only this user, in any spelling. Empty: the client itself. A space and total: its total. A space, source, a space and an address, or a /64 as counters show it: that source.",
+		"Only this user, in any spelling. Empty: the client itself. \" total\": its total. \" source ADDRESS\", with an address or a /64 as in the counters: that source.",
 	},
 	"mode": {
 		`{"type":"string","enum":["enforce","dry_run"],"default":"enforce"}`,
-		"enforce: bans that are in force on all instances. dry_run: bans that would be, on the instance that answers.",
+		"enforce: bans in force on all instances. dry_run: would-be bans on the instance that answers.",
 	},
-	"ended":             {`{"type":"boolean","default":false}`, "true: also bans that are over and remembered."},
-	"forget":            {`{"type":"boolean","default":false}`, "true: the next ban is a first one. Then a ban that is over can be lifted too."},
-	"sort":              {`{"type":"string","enum":["requests","wasted","shed"],"default":"requests"}`, "Order of the talkers: by requests, or by wasted tokens or shed requests, and then only clients with any."},
-	"required.username": {`{"type":"string"}`, "The user, in any spelling that works for signing in. It need not exist."},
-	"required.file":     {`{"type":"string"}`, "Name of the file, in the folder of the data file."},
+	"ended":             {`{"type":"boolean","default":false}`, "true: also ended bans that still make the next one longer."},
+	"forget":            {`{"type":"boolean","default":false}`, "true: make the next ban as short as a first one. This also works for an ended ban."},
+	"sort":              {`{"type":"string","enum":["requests","wasted","shed"],"default":"requests"}`, "Order of the talkers: by requests, wasted tokens or shed requests. The last two list only clients with any."},
+	"required.username": {`{"type":"string"}`, "The user, in any spelling that works for signing in. The user need not exist."},
+	"required.file":     {`{"type":"string"}`, "Name of the file in the directory of the data file."},
 }
 
 // examples are bodies of the main operations. TestExamples sends them.

@@ -19,12 +19,12 @@ func (w *instance) summary(method, path, body string) string {
 	return a.at("effect", "summary").(string)
 }
 
-const young = " The figures are complete for the last 1 second only."
+const young = " The figures cover only the last 1 second."
 
 // wouldDeny is the start of the summary for a change that widens enforcement.
 const wouldDeny = "In the last 10 minutes, this change would have denied "
 
-const notWidened = "This change denies no request that would pass without it."
+const notWidened = "This change does not deny more requests."
 
 func TestEffectOfEndingDryRun(t *testing.T) {
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestEffectForgetsFormerLimits(t *testing.T) {
 	w.ask("app", "", 9)
 	w.clock.Advance(time.Minute)
 	equal(t, "asked since", end(),
-		wouldDeny+"requests of 1 of 2 active clients: shop (2 requests). The figures are complete for the last 1 minute only.")
+		wouldDeny+"requests of 1 of 2 active clients: shop (2 requests). The figures cover only the last 1 minute.")
 }
 
 func TestEffectOfTheCanaryShare(t *testing.T) {
@@ -129,7 +129,7 @@ func TestEffectOfALowerLimit(t *testing.T) {
 }
 
 func TestEffectOfOnOutage(t *testing.T) {
-	const outage, also = "This change denies more requests while the store takes no counts, and only then.", " While the store takes no counts, this change denies more requests."
+	const outage, also = "This change denies more requests only during a store outage.", " It also denies more requests during a store outage."
 	limit := func(requests int, onOutage string) string {
 		return fmt.Sprintf(`{"client":[{"requests":%d,"on_outage":%q}]}`, requests, onOutage)
 	}
@@ -162,7 +162,7 @@ func TestEffectOfACandidateWithAnotherOnOutage(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
 	equal(t, "summary", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s","on_outage":"deny"}]}`),
-		wouldDeny+"requests of 1 of 1 active client: shop (3 requests)."+young+" While the store takes no counts, this change denies more requests.")
+		wouldDeny+"requests of 1 of 1 active client: shop (3 requests)."+young+" It also denies more requests during a store outage.")
 }
 
 func TestEffectOfPromoting(t *testing.T) {
@@ -208,7 +208,7 @@ func TestEffectCountsAllInstances(t *testing.T) {
 // ofAMinute returns the summary of a change, without the note that the figures cover only a minute.
 func (w *instance) ofAMinute(path, body string) string {
 	w.t.Helper()
-	return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
+	return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures cover only the last 1 minute.", "")
 }
 
 // TestEffectOfReuse: a client that gets its last token again is not hit, as far as that is known.
@@ -223,7 +223,7 @@ func TestEffectOfReuse(t *testing.T) {
 	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
 	equal(t, "without reuse", summary("/policies/shop", `{"mode":"enforce","over_limit":"deny"}`),
 		wouldDeny+"requests of 1 of 2 active clients: shop (3 requests).")
-	unclear := "(it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first)"
+	unclear := "(the number of requests answered with the last token is unknown; try a candidate or dry-run first)"
 	equal(t, "reuse with the change", summary("/policies/app", `{"mode":"enforce","over_limit":"reuse"}`),
 		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
@@ -245,7 +245,7 @@ func TestEffectOfWaiting(t *testing.T) {
 	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
 	hit := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)."
 	equal(t, "without a wait", summary("/policies/shop", `{"mode":"enforce","max_wait":"0s"}`), hit)
-	unclear := "(it is not known how many of its requests would wait for their turn; try dry-run first)"
+	unclear := "(the number of requests that would wait is unknown; try dry-run first)"
 	equal(t, "a wait with the change", summary("/policies/app", `{"mode":"enforce","max_wait":"2s"}`),
 		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
@@ -286,7 +286,7 @@ func TestEffectOfOneUser(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"user":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 9)
-	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (what each user has requested is not kept; look at limits top --counters)."
+	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (requests per user are not recorded; see limits top --counters)."
 	equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
 	some, _, _ := strings.Cut(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young)
 	equal(t, "of some grants", some, unknown)
@@ -296,14 +296,14 @@ func TestEffectOfOneUser(t *testing.T) {
 func TestEffectOnGrantsThatLoseTheirLimits(t *testing.T) {
 	w := newWorld(t)
 	const refreshes = `{"user":[{"requests":100,"grants":["refresh_token"]}]}`
-	const lost = " Requests of authorization_code and password are not limited by user any more."
+	const lost = " Requests of authorization_code and password are no longer limited per user."
 	equal(t, "of a list", w.summary("PUT", "/policies/shop", refreshes), notWidened+lost)
 	equal(t, "of a user", w.summary("PUT", "/policies/shop/users/ada", refreshes), notWidened+lost)
 	equal(t, "beside another", w.summary("PUT", "/policies/shop", `{"user":[{"requests":100,"grants":["refresh_token"]},{"name":"all","requests":100}]}`), notWidened)
 	equal(t, "trusted", w.summary("PUT", "/policies/shop", `{"trusted":true,"user":[{"requests":100,"grants":["refresh_token"]}]}`), notWidened)
 	all := `{"user":[{"requests":50,"grants":["refresh_token","password"]}]}`
 	equal(t, "of one grant", w.summary("PUT", "/policies/shop", all), wouldDeny+"no request of 0 active clients."+young+
-		" Requests of authorization_code are not limited by user any more.")
+		" Requests of authorization_code are no longer limited per user.")
 	w.put("/policies/shop", refreshes).is(http.StatusOK)
 	equal(t, "not before either", w.summary("PUT", "/policies/shop", `{"user":[{"requests":200,"grants":["refresh_token"]}]}`), notWidened)
 }

@@ -44,7 +44,7 @@ func TestEffectOnClientsElsewhere(t *testing.T) {
 		{"another tier", "PATCH", "/policies/in-tier", `{"tier":"bronze"}`, "in-tier (at least 1)"},
 		{"the limits of a tier", "PATCH", "/tiers/gold", `{"client":[{"requests":10}]}`, "in-tier (at least 1)"},
 		{"a candidate", "POST", "/candidates/in-force/promote", "", "in-force (12 requests)"},
-		{"limits of a user", "PUT", "/policies/in-force/users/ada", `{"user":[{"requests":1}]}`, "in-force (what each user"},
+		{"limits of a user", "PUT", "/policies/in-force/users/ada", `{"user":[{"requests":1}]}`, "in-force (requests per user"},
 		{"fewer for all", "PATCH", "/settings", `{"mode":"enforce","default":{"client":[{"requests":3}]}}`, "batch (at least 1)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestEffectInDryRun(t *testing.T) {
 // TestEffectAtTheEndOfAnother: the preview includes a change that enforces more only after a
 // temporary one ends.
 func TestEffectAtTheEndOfAnother(t *testing.T) {
-	const later = "When what is temporary ends, this change denies more requests. " + wouldDeny
+	const later = "Once temporary values end, this change denies more requests. " + wouldDeny
 	for _, tt := range []struct{ name, before, path, change, want string }{
 		{"a lower limit in a short dry-run", `{"mode":"dry_run"}`, "/policies/batch", `{"client":[{"requests":10}]}`, later + "requests of 1 of 2 active clients: batch (at least 1)." + young},
 		{"and for all, which makes the dry-run last", `{"mode":"dry_run"}`, "/settings", `{"default":{"client":[{"requests":10}]}}`, ""},
@@ -230,13 +230,13 @@ func TestMisspeltClientElsewhere(t *testing.T) {
 	w.put("/policies/partner/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusOK)
 	w.ask("batch", "", 1)
 	w.ask("Billing", "", 1)
-	const nothing = ` is recorded in the last 10 minutes, and nothing was set for it before`
+	const nothing = ` is unknown: it had no requests in the last 10 minutes and no settings`
 	for _, tt := range []struct{ name, method, path, body, want string }{
-		{"near one with requests", "PUT", "/policies/btach", `{"trusted":true}`, `[No request of the client "btach"` + nothing + `; did you mean batch?]`},
-		{"in other case", "PATCH", "/policies/billing", `{"mode":"enforce"}`, `[No request of the client "billing"` + nothing + `; did you mean Billing?]`},
-		{"near one with a policy", "PUT", "/policies/nightli", `{}`, `[No request of the client "nightli"` + nothing + `; did you mean nightly?]`},
-		{"near none, its candidate", "PUT", "/candidates/other", `{"client":[{}]}`, `[No request of the client "other"` + nothing + `.]`},
-		{"of a user", "PUT", "/policies/partnr/users/ada", `{"user":[{}]}`, `[No request of the client "partnr"` + nothing + `; did you mean partner?]`},
+		{"near one with requests", "PUT", "/policies/btach", `{"trusted":true}`, `[Client "btach"` + nothing + `; did you mean batch?]`},
+		{"in other case", "PATCH", "/policies/billing", `{"mode":"enforce"}`, `[Client "billing"` + nothing + `; did you mean Billing?]`},
+		{"near one with a policy", "PUT", "/policies/nightli", `{}`, `[Client "nightli"` + nothing + `; did you mean nightly?]`},
+		{"near none, its candidate", "PUT", "/candidates/other", `{"client":[{}]}`, `[Client "other"` + nothing + `.]`},
+		{"of a user", "PUT", "/policies/partnr/users/ada", `{"user":[{}]}`, `[Client "partnr"` + nothing + `; did you mean partner?]`},
 		{"with requests", "PUT", "/policies/batch", `{"trusted":true}`, "<nil>"},
 		{"with a policy", "PATCH", "/policies/nightly", `{"note":"y"}`, "<nil>"},
 		{"with limits of a user", "PUT", "/policies/partner", `{"note":"y"}`, "<nil>"},
@@ -251,7 +251,7 @@ func TestMisspeltClientElsewhere(t *testing.T) {
 	}
 	warnings := w.changes("?validate=true", `{"changes":[`+strings.Join(many, ",")+`]}`).is(http.StatusOK).at("effect", "warnings").([]any)
 	equal(t, "of many", len(warnings), 11)
-	equal(t, "the rest", warnings[10], any("The same is true of 15 more clients."))
+	equal(t, "the rest", warnings[10], any("15 more clients are unknown."))
 	w.clock.Advance(11 * time.Minute)
 	equal(t, "long ago", len(w.change("PUT", "/policies/batch?validate=true", `{}`).is(http.StatusOK).at("effect", "warnings").([]any)), 1)
 }

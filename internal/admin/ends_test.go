@@ -136,7 +136,7 @@ func TestLockOutByAnEnd(t *testing.T) {
 	daily := `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
 	refused := func(a answer) {
 		t.Helper()
-		a.is(http.StatusConflict).says("when what is temporary until 2026-03-01T1").says("has ended: ").says(`lock out the admin client "ops"`)
+		a.is(http.StatusConflict).says("after the temporary value ends at 2026-03-01T1").says("after the temporary value ends at ").says(`lock out the admin client "ops"`)
 	}
 	w.put("/policies/ops?for=2h", `{"trusted":true}`).is(http.StatusOK)
 	refused(w.patch("/settings", daily))
@@ -152,7 +152,7 @@ func TestLockOutByAnEnd(t *testing.T) {
 // between two ends.
 func TestLockOutBetweenEnds(t *testing.T) {
 	const daily = `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
-	const between = "when what is temporary until 2026-03-01T12:01:00Z has ended"
+	const between = "after the temporary value ends at 2026-03-01T12:01:00Z"
 	w := newWorld(t)
 	w.put("/policies/ops?for=1m", `{"trusted":true}`).is(http.StatusOK)
 	w.patch("/settings?for=2h", daily).is(http.StatusConflict).says(between).says(`lock out the admin client "ops"`)
@@ -172,7 +172,7 @@ func TestLockOutBetweenEnds(t *testing.T) {
 	w.put("/policies/ops?for=1h", `{"trusted":true}`).is(http.StatusOK)
 	w.changes("", `{"changes":[{"target":"policies/ops","value":{"trusted":true}}]}`).is(http.StatusOK)
 	w.patch("/settings", daily).is(http.StatusOK)
-	w.undo("2/undo").is(http.StatusConflict).says("has ended")
+	w.undo("2/undo").is(http.StatusConflict).says("after the temporary value ends at ")
 }
 
 // TestLockOutAtOtherInstances: the mode of a single instance does not justify a change that locks
@@ -197,10 +197,10 @@ func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
 	for _, query := range []string{"", "?validate=true", "?for=2h"} {
 		a := w.put("/policies/shop"+query, `{"tier":"gold"}`).is(http.StatusUnprocessableEntity)
 		equal(t, "field", a.at("errors", 0, "field"), any("tiers.gold"))
-		a.says("is the tier of 1 client: shop; give them another one, or none, first, when what is temporary until 2026-03-01T13:00:00Z has ended")
+		a.says("is the tier of 1 client: shop; first give them another one, or none, after the temporary value ends at 2026-03-01T13:00:00Z")
 	}
 	w.put("/policies/shop?for=1h", `{"tier":"gold"}`).is(http.StatusOK)
-	w.patch("/policies/shop", `{"note":"it lasts"}`).is(http.StatusUnprocessableEntity).says("when what is temporary until 2026-03-01T13:00:00Z has ended")
+	w.patch("/policies/shop", `{"note":"it lasts"}`).is(http.StatusUnprocessableEntity).says("after the temporary value ends at 2026-03-01T13:00:00Z")
 }
 
 // TestLockOutByAChangeThatLasts: the check uses the state in which the change is permanent, not the
@@ -211,5 +211,5 @@ func TestLockOutByAChangeThatLasts(t *testing.T) {
 	w.patch("/settings", `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`).is(http.StatusOK)
 	w.patch("/settings?for=1h", `{"mode":"dry_run"}`).is(http.StatusOK)
 	w.put("/policies/ops?for=30m", `{"trusted":false}`).is(http.StatusOK)
-	w.patch("/policies/ops", `{"note":"it lasts"}`).is(http.StatusConflict).says("when what is temporary until 2026-03-01T13:00:00Z has ended")
+	w.patch("/policies/ops", `{"note":"it lasts"}`).is(http.StatusConflict).says("after the temporary value ends at 2026-03-01T13:00:00Z")
 }

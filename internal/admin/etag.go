@@ -59,13 +59,13 @@ func tags(values []string) (out []string) {
 func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
 
 // errNoCondition is returned for a change that could overwrite another one.
-var errNoCondition = problem.New(http.StatusPreconditionRequired, problem.TypeNoCondition, "If-Match is needed",
-	"send If-Match with the ETag that you read, so that no other change is overwritten; "+
-		"to make what does not exist yet, send If-None-Match: *")
+var errNoCondition = problem.New(http.StatusPreconditionRequired, problem.TypeNoCondition, "If-Match is required",
+	"send If-Match with the ETag you read, to avoid overwriting another change; "+
+		"to create a resource, send If-None-Match: *")
 
 // errAbsent is returned for If-Match: * on a missing resource. It is not caused by a change.
-var errAbsent = problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Not there",
-	"nothing is set here yet, so there is nothing that If-Match: * could match; to make it, send If-None-Match: *")
+var errAbsent = problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Does not exist",
+	"If-Match: * matches nothing because the resource does not exist; to create it, send If-None-Match: *")
 
 // check compares the conditions with the current state. Both headers use strong comparison, so a
 // weak tag never matches for a change.
@@ -83,8 +83,8 @@ func (c conditions) check(st state) error {
 			"it was changed since you read it: read it again, it is at %s now", etag)
 	}
 	if slices.Contains(c.noneMatch, etag) || st.exists && slices.Contains(c.noneMatch, "*") {
-		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Exists already",
-			"there is one, at %s: read it, and send If-Match to change it", etag)
+		return problem.New(http.StatusPreconditionFailed, problem.TypeStale, "Already exists",
+			"the resource exists (ETag %s): read it, and send If-Match to change it", etag)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 		return err
 	}
 	if len(changes) == 0 && stateIn(ch.before, ch.target).version <= since {
-		p.Detail += "; no operator has changed it: a temporary value has ended, or the configuration file is another one than that of the answer that you read"
+		p.Detail += "; no operator changed it: a temporary value has ended, or instances have different configuration files"
 	}
 	return because(p, ch.target.Name(), changes, s.o.Now())
 }
@@ -134,7 +134,7 @@ func because(p *problem.Error, target string, changes []adminapi.AuditEntry, now
 	}
 	if len(changes) > 0 {
 		e := &changes[0]
-		p.Detail += fmt.Sprintf("; the last change: %s by %s at %s, change %d", e.Action, adminapi.Who(&e.Actor), e.At.UTC().Format(time.RFC3339), e.Version)
+		p.Detail += fmt.Sprintf("; last change: %s by %s at %s (change %d)", e.Action, adminapi.Who(&e.Actor), e.At.UTC().Format(time.RFC3339), e.Version)
 	}
 	return p
 }

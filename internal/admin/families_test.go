@@ -58,7 +58,7 @@ func TestFamiliesRevokedInPart(t *testing.T) {
 	all := request{method: http.MethodDelete, path: "/users/ada/families", token: writer}
 	a := w.send(all).is(http.StatusServiceUnavailable)
 	left := w.get("/users/ada/families").at("families").([]any)
-	check.Equal(t, "detail", a.at("detail").(string)[:16], string(rune('0'+3-len(left)))+" were ended, an")
+	check.Equal(t, "detail", a.at("detail").(string)[:13], "ended "+string(rune('0'+3-len(left)))+", and ")
 	check.Equal(t, "ended by the next", w.send(all).is(http.StatusOK).at("ended"), any(float64(len(left))))
 }
 

@@ -98,7 +98,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 		return err
 	}
 	if _, ok := s.o.Clients.Directory().Client(id); !ok {
-		return problem.NotFound("there is no client %q", id)
+		return problem.NotFound("client %q does not exist", id)
 	}
 	return nil
 }

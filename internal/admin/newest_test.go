@@ -72,7 +72,7 @@ func TestRefusalSaysWhoChangedWhat(t *testing.T) {
 	for _, query := range []string{"", "?validate=true"} {
 		refused := b.send(request{
 			method: "PATCH", path: "/policies/shop" + query, token: writer, ifMatch: etag, contentType: "application/json", body: `{"trusted":true}`,
-		}).is(http.StatusPreconditionFailed).says("update by ada (ops) at 2026-03-01T12:00:00Z, change 3")
+		}).is(http.StatusPreconditionFailed).says("update by ada (ops) at 2026-03-01T12:00:00Z (change 3)")
 		equal(t, "target", refused.at("conflict", "target"), any("policies/shop"))
 		equal(t, "now", refused.at("conflict", "now"), any(noon.Add(3*time.Second).Format(time.RFC3339)))
 		equal(t, "changes", len(refused.at("conflict", "changes").([]any)), 2)
@@ -129,7 +129,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 			if method == "PUT" {
 				r.contentType, r.body = "application/json", tenAMinute
 			}
-			a := w.send(r).is(http.StatusPreconditionFailed).says("nothing is set here yet")
+			a := w.send(r).is(http.StatusPreconditionFailed).says("the resource does not exist")
 			check.Equal(t, "conflict", a.at("conflict"), nil)
 		}
 	})
@@ -139,7 +139,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		other.Clients["app"] = other.Clients["none"]
 		check.OK(t, w.policies.Rebase(t.Context(), other, nil))
 		put := request{method: "PUT", path: "/policies/app", token: writer, ifMatch: etag, contentType: "application/json", body: tenAMinute}
-		check.Equal(t, "changes", len(changed(w.send(put).says("the configuration file is another one"))), 0)
+		check.Equal(t, "changes", len(changed(w.send(put).says("instances have different configuration files"))), 0)
 	})
 	t.Run("a client and a user", func(t *testing.T) {
 		w := newWorld(t)

@@ -188,7 +188,7 @@ func (d openAPI) check(s schema, v any, at string) error {
 		return fmt.Errorf("%s: %v is not %v", at, v, c)
 	}
 	if enum, is := s["enum"].([]any); is && !slices.Contains(enum, v) {
-		return fmt.Errorf("%s: %v is none of %v", at, v, enum)
+		return fmt.Errorf("%s: %v is not one of %v", at, v, enum)
 	}
 	if !isType(s["type"], v) {
 		return fmt.Errorf("%s: %v is no %v", at, v, s["type"])

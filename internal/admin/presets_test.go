@@ -24,6 +24,6 @@ func TestPresetIsWhatATierTakes(t *testing.T) {
 		check.Equal(t, "tier of "+p.Name, tier, adminapi.Tier{Name: p.Name, Lists: adminapi.Lists{User: p.User, Client: p.Client}})
 	}
 	refused := w.send(request{method: http.MethodGet, path: "/presets?prefix=o&x=1", token: reader}).is(http.StatusUnprocessableEntity)
-	refused.says("unknown query parameter; there is none here")
+	refused.says("unknown query parameter; this operation has none")
 	w.send(request{method: http.MethodGet, path: "/presets", token: ""}).is(http.StatusUnauthorized)
 }

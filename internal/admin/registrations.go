@@ -252,7 +252,7 @@ func registryProblem(name string, err error) error {
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
 	exists := func(format, name string) error {
-		return problem.New(http.StatusConflict, problem.TypeExists, "Exists already", format, name)
+		return problem.New(http.StatusConflict, problem.TypeExists, "Already exists", format, name)
 	}
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
@@ -261,37 +261,37 @@ func registryProblem(name string, err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.As(err, &partly):
-		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Ended in part",
-			"%d were ended, and others not, because the store could not be asked; send the request again for the others", partly.Ended)
+		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Partly done",
+			"ended %d, and then the store became unavailable; repeat the request to end the rest", partly.Ended)
 		p.Cause = err
 		return p
 	case errors.As(err, &invalidErr):
 		return problem.Invalid(fieldsOf(invalidErr))
 	case errors.As(err, &lockOut):
 		return problem.New(http.StatusConflict, problem.TypeLockOut, "Would lock out an operator",
-			"%v; to do it nevertheless, add ?confirm=%s", lockOut, lockOut.Name)
+			"%v; to do it anyway, add ?confirm=%s", lockOut, lockOut.Name)
 	case errors.As(err, &busy):
 		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Too many passwords are being checked", "try again later")
 		p.RetryAfter = int64(busy.RetryAfter.Seconds())
 		return p
 	case is(clientcfg.ErrNotFound):
-		return problem.NotFound("there is no such client")
+		return problem.NotFound("the client does not exist")
 	case is(clientcfg.ErrExists):
-		return exists("there is a client %q already", name)
+		return exists("client %q already exists", name)
 	case is(accounts.ErrExists):
-		return exists("there is a user %q already", username.Stored(name))
+		return exists("user %q already exists", username.Stored(name))
 	case is(registry.ErrNameOfUser):
-		return exists("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", name)
+		return exists("user %q has this name, and their tokens would have the same sub; choose another ID", name)
 	case is(registry.ErrNameOfClient):
-		return exists("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
+		return exists("client %q has this ID, and their tokens would have the same sub; choose another name", name)
 	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
 		return problem.NotFound("%v", err)
 	case is(store.ErrNotFound):
-		return problem.NotFound("there is no such user")
+		return problem.NotFound("the user does not exist")
 	case is(registry.ErrPublic, registry.ErrLastSecret):
 		return problem.Conflict("%v", err)
 	case is(clientcfg.ErrUnreadableClient, accounts.ErrUnreadableUser):
-		return problem.New(http.StatusConflict, problem.TypeUnreadable, "Cannot be read", "%v; mend what is stored, or delete it", err)
+		return problem.New(http.StatusConflict, problem.TypeUnreadable, "Unreadable", "%v; repair the record, or delete it", err)
 	}
 	return err
 }

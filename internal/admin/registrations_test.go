@@ -105,7 +105,7 @@ func TestSecrets(t *testing.T) {
 		t.Helper()
 		return w.send(request{method: http.MethodDelete, path: "/clients/shop/secrets/" + id, token: writer})
 	}
-	remove(list.Secrets[0].ID).is(http.StatusConflict).says("add another one first")
+	remove(list.Secrets[0].ID).is(http.StatusConflict).says("first add another one")
 	remove("0123").is(http.StatusNotFound)
 	remove(list.Secrets[1].ID).is(http.StatusNoContent)
 	stored, err := w.store.Client(t.Context(), "shop")
@@ -195,7 +195,7 @@ func TestConditionsAndScopes(t *testing.T) {
 func TestNoLockOut(t *testing.T) {
 	w := newWorld(t)
 	w.change(http.MethodDelete, "/clients/ops", "").is(http.StatusConflict).says("confirm=ops")
-	w.patch("/clients/ops", `{"scope": "ratelimit:write"}`).is(http.StatusConflict).says("make this change with")
+	w.patch("/clients/ops", `{"scope": "ratelimit:write"}`).is(http.StatusConflict).says("makes this change")
 	w.patch("/clients/ops", `{"client_name": "Operators"}`).is(http.StatusOK)
 	w.tokens["other"] = w.tokens[writer]
 	other := w.tokens["other"]
@@ -210,7 +210,7 @@ func TestNoLockOut(t *testing.T) {
 	remove("/clients/second", writer).is(http.StatusNoContent)
 	w.post("/clients", `{"client_id": "second", "scope": "registrations:write", "audience": ["urn:oauth-server:admin"]}`).is(http.StatusCreated)
 	remove("/clients/ops", "other").is(http.StatusNoContent) // another one is left
-	remove("/clients/second", "other").is(http.StatusConflict).says("make this change with")
+	remove("/clients/second", "other").is(http.StatusConflict).says("makes this change")
 	remove("/clients/second?confirm=second", "other").is(http.StatusNoContent)
 }
 
@@ -310,11 +310,11 @@ func TestNamesThatAreTaken(t *testing.T) {
 	const password = `"password": "correct horse battery staple"`
 	w.post("/users", `{"username": "grace", `+password+`}`).is(http.StatusCreated)
 	for _, tt := range []struct{ path, body, says string }{
-		{"/clients", `{"client_id": "shop"}`, "there is a client \"shop\" already"},
-		{"/clients", `{"client_id": "grace"}`, "there is a user \"grace\": "},
-		{"/users", `{"username": "grace", ` + password + `}`, "there is a user \"grace\" already"},
-		{"/users", `{"username": "GRACE", ` + password + `}`, "there is a user \"grace\" already"},
-		{"/users", `{"username": "shop", ` + password + `}`, "there is a client \"shop\": "},
+		{"/clients", `{"client_id": "shop"}`, "client \"shop\" already exists"},
+		{"/clients", `{"client_id": "grace"}`, "user \"grace\" has this name"},
+		{"/users", `{"username": "grace", ` + password + `}`, "user \"grace\" already exists"},
+		{"/users", `{"username": "GRACE", ` + password + `}`, "user \"grace\" already exists"},
+		{"/users", `{"username": "shop", ` + password + `}`, "client \"shop\" has this ID"},
 	} {
 		a := w.post(tt.path, tt.body).is(http.StatusConflict)
 		check.Equal(t, tt.body, strings.HasPrefix(a.at("detail").(string), tt.says), true)

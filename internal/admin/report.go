@@ -28,7 +28,7 @@ func (s *Server) Report() []byte {
 	r.Instance.Self = false
 	body, err := json.Marshal(r)
 	if failed := err != nil; s.unreported.Swap(failed) != failed && failed {
-		s.log.LogAttrs(context.Background(), slog.LevelError, "encoding of the instance report failed; other instances do not show this one",
+		s.log.LogAttrs(context.Background(), slog.LevelError, "encode instance report failed; other instances do not show this one",
 			slog.Any("error", err))
 	}
 	return body
@@ -108,7 +108,7 @@ func (s *Server) reports(ctx context.Context) []adminapi.Report {
 	out := []adminapi.Report{s.report(s.o.Now())}
 	stored, err := s.o.Reports.Reports(ctx, reportsLast)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "read of instance reports failed; showing this instance only", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read of instance reports failed; showing only this instance", slog.Any("error", err))
 		out[0].Activity.Incomplete = true
 		return out
 	}
@@ -122,7 +122,7 @@ func (s *Server) reports(ctx context.Context) []adminapi.Report {
 			continue
 		}
 		if err := json.Unmarshal(i.Report, &body); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "decoding of an instance report failed; leaving it out",
+			s.log.LogAttrs(ctx, slog.LevelWarn, "decode instance report failed; leaving it out",
 				slog.String("instance", i.ID), slog.Any("error", err))
 			out[0].Activity.Incomplete = true
 			continue

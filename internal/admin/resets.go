@@ -38,9 +38,9 @@ func (s *Server) resetCounters(c *call) error {
 		return err
 	}
 	if err := s.o.Resets.Carried(c.lasting(), next.Version()); err != nil {
-		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Not forgotten in the store",
-			"the reset is in the audit trail, and this instance has forgotten the counts, but the store has not yet; "+
-				"every instance tries again as long as it runs; if the counts come back, reset them again")
+		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Not reset in the store",
+			"this instance has reset the counts, but the store could not; "+
+				"all instances retry while they run; if the counts return, reset them again")
 		p.Cause = err
 		return p
 	}

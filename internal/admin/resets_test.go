@@ -123,7 +123,7 @@ func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
 
 		store.setDown(true)
 		began := time.Now()
-		w.reset("/clients/app/counters").is(503).says("the store has not yet")
+		w.reset("/clients/app/counters").is(503).says("the store could not")
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("answered after %v", took)
 		}

@@ -60,14 +60,14 @@ var (
 func (s *Server) routes() []route {
 	return slices.Concat(s.registrationRoutes(), s.limitRoutes(), []route{
 		{http.MethodGet, "/unregistered", read, s.listUnregistered, operation{
-			"listUnregistered", "List the clients that have limits and are not registered", page, nil, adminapi.UnregisteredClients{},
+			"listUnregistered", "List unregistered clients with limits", page, nil, adminapi.UnregisteredClients{},
 		}},
 		{http.MethodGet, "/clients/:client_id/counters", read, s.showCounters, operation{
 			"getCounters", "Show the live counters of a client and its users", []string{"username", "limit"}, nil, adminapi.Counters{},
 		}},
 		{http.MethodDelete, "/clients/:client_id/counters", write, s.resetCounters, operation{
-			"resetCounters", "Forget what was counted\n" +
-				"This instance and the store forget it at once, and the other instances within two seconds.",
+			"resetCounters", "Reset counters of a client\n" +
+				"This applies to this instance and the store immediately, and to other instances within two seconds.",
 			[]string{"username", "reason"},
 			nil, nil,
 		}},
@@ -76,7 +76,7 @@ func (s *Server) routes() []route {
 		}},
 		{http.MethodDelete, "/bans/:client_id", write, s.liftBan, operation{
 			"liftBan", "Lift a ban\n" +
-				"This instance lifts it at once, and the others within two seconds.",
+				"This applies to this instance immediately, and to the others within two seconds.",
 			[]string{"username", "forget", "reason"},
 			nil, nil,
 		}},
@@ -84,7 +84,7 @@ func (s *Server) routes() []route {
 			"getTop", "Show which clients ask the most, are near a limit, were denied or shed", []string{"limit", "client_id", "sort"}, nil, adminapi.Top{},
 		}},
 		{http.MethodGet, "/user-hash", read, s.userHash, operation{
-			"getUserHash", "Show what stands for a user in the log\n" +
+			"getUserHash", "Show the user_hash of a user in the access log\n" +
 				"It is the same on all instances and after restarts.",
 			[]string{"username"},
 			nil,
@@ -94,20 +94,20 @@ func (s *Server) routes() []route {
 			"listAudit", "List who changed what, newest first", []string{"before", "limit", "target"}, nil, adminapi.Audit{},
 		}},
 		{http.MethodGet, "/instances", read, s.instances, operation{
-			"listInstances", "List the processes, and how current each is", nil, nil, adminapi.Instances{},
+			"listInstances", "List the instances, and how current each is", nil, nil, adminapi.Instances{},
 		}},
 		{http.MethodGet, "/backup", writeRegistrations, s.backup, operation{
-			"backUp", "Copy the data file of an embedded store, as it is at one moment\n" +
-				"It needs the key beside the data file. If the file is shorter than its length says, the server has " +
-				"ended the copy: its log says why.",
+			"backUp", "Copy the data file of the embedded store\n" +
+				"This needs the key beside the data file. If the body is shorter than Content-Length, the server " +
+				"ended the copy: see its log.",
 			[]string{"reason"},
 			nil,
 			file{},
 		}},
 		{http.MethodPost, "/restore", writeRegistrations, s.restore, operation{
-			"restore", "Replace the data file by a file that was prepared beside it\n" +
-				"It needs the key beside the data file. The server stops serving and restarts with the new file, or " +
-				"with the old one if it cannot use it.",
+			"restore", "Replace the data file with a file prepared beside it\n" +
+				"This needs the key beside the data file. The server restarts with the new file, or with the old one " +
+				"if it cannot use it.",
 			[]string{"reason", "file"},
 			nil,
 			accepted{},
@@ -144,14 +144,14 @@ func (s *Server) limitRoutes() []route {
 			}},
 			{http.MethodPost, "/candidates/:client_id/promote", write, s.onCandidate(s.promote), operation{
 				"promoteCandidate", "Make a candidate live\n" +
-					"If-Match takes the ETag of the candidate. A client that was trusted is limited from then on. The " +
+					"If-Match takes the ETag of the candidate. A trusted client is no longer trusted. The " +
 					"response is the client's policy, or for _default the settings.",
 				changing, nil,
 				either{adminapi.PolicyView{}, adminapi.SettingsView{}},
 			}},
 			{http.MethodGet, "/changes", read, s.listChanges, operation{
 				"getChanges", "Read everything that operators have set\n" +
-					"With limit it is a page. Pages are of one state if their ETags are equal.",
+					"With limit, the response is a page. Pages with the same ETag belong to the same state.",
 				[]string{"after", "limit"},
 				nil,
 				adminapi.Set{},
@@ -166,7 +166,7 @@ func (s *Server) limitRoutes() []route {
 				adminapi.Changed{},
 			}},
 			{http.MethodPost, "/changes/:version/undo", write, s.undo, operation{
-				"undoChange", "Give the targets of a change their former values\n" +
+				"undoChange", "Undo a change\n" +
 					"This is a change itself, which can be undone. If any of the targets was changed since, nothing is " +
 					"undone (409). A reset of counters cannot be undone. A temporary value that would have ended by now " +
 					"does not come back.",
@@ -192,7 +192,7 @@ func targetRoutes(path, name, what string, on func(func(*call, targets.Target) e
 			"patch" + name, "Change parts of " + what + " (RFC 7396)", setting, anything{}, view,
 		}},
 		{http.MethodDelete, path, write, on(s.remove), operation{
-			"delete" + name, "Remove what was set for " + what, changing, nil, nil,
+			"delete" + name, "Remove " + what, changing, nil, nil,
 		}},
 	}
 }
@@ -226,26 +226,26 @@ func (s *Server) clientRoutes() []route {
 			"deleteClient", "Delete a client", conditional, nil, nil,
 		}},
 		{http.MethodGet, client + "/limits", readRegistrations, s.onClient(s.listLimits), operation{
-			"getClientLimits", "Show what operators have set for a client\n" +
-				"It stays when the client is deleted.",
+			"getClientLimits", "Show the limits and bans that operators have set for a client\n" +
+				"They stay when the client is deleted.",
 			nil, nil,
 			registry.Limits{},
 		}},
 		{http.MethodPost, client + "/revoke", writeRegistrations, s.onClient(s.revokeClient), operation{
-			"revokeClient", "Invalidate everything issued to a client until now", conditional, nil, adminapi.Registration{},
+			"revokeClient", "Revoke all tokens and codes issued to a client so far", conditional, nil, adminapi.Registration{},
 		}},
 		{http.MethodGet, client + "/secrets", readRegistrations, s.onClient(s.listSecrets), operation{
-			"listSecrets", "List the valid secrets of a client: when each was used and how long it is valid", nil, nil, adminapi.Secrets{},
+			"listSecrets", "List the valid secrets of a client, with their last use and end", nil, nil, adminapi.Secrets{},
 		}},
 		{http.MethodPost, client + "/secrets", writeRegistrations, s.onClient(s.addSecret), operation{
-			"addSecret", "Give a client another secret\n" +
+			"addSecret", "Give a client a new secret\n" +
 				"Only this response contains it.",
 			conditional,
 			adminapi.NewSecret{},
 			created{adminapi.Registered{}},
 		}},
 		{http.MethodDelete, client + "/secrets/:id", writeRegistrations, s.onClient(s.retireSecret), operation{
-			"retireSecret", "End a secret early\nThe newest one cannot be ended.", conditional, nil, nil,
+			"retireSecret", "End a secret early\nYou cannot end the newest one.", conditional, nil, nil,
 		}},
 	}
 }
@@ -269,13 +269,13 @@ func (s *Server) userRoutes() []route {
 			"deleteUser", "Delete a user", conditional, nil, nil,
 		}},
 		{http.MethodPut, user + "/password", writeRegistrations, s.onUser(s.setPassword), operation{
-			"setPassword", "Replace the password of a user, who has to sign in again everywhere", conditional, adminapi.NewPassword{}, registry.User{},
+			"setPassword", "Replace the password of a user, and end all sessions", conditional, adminapi.NewPassword{}, registry.User{},
 		}},
 		{http.MethodPost, user + "/revoke", writeRegistrations, s.onUser(s.revokeUser), operation{
 			"revokeUser", "End the sessions and tokens of a user", registering, nil, registry.User{},
 		}},
 		{http.MethodPost, user + "/unlock", writeRegistrations, s.onUser(s.unlockUser), operation{
-			"unlockUser", "End the row of wrong passwords of a user", registering, nil, registry.User{},
+			"unlockUser", "Forget the wrong passwords of a user", registering, nil, registry.User{},
 		}},
 		{http.MethodGet, user + "/sessions", readRegistrations, s.onUser(s.listSessions), operation{
 			"listSessions", "List the browsers that a user is signed in with", nil, nil, adminapi.Sessions{},
@@ -287,20 +287,20 @@ func (s *Server) userRoutes() []route {
 			"endSession", "End a session of a user", registering, nil, adminapi.Ended{},
 		}},
 		{http.MethodGet, user + "/families", readRegistrations, s.onUser(s.listFamilies), operation{
-			"listFamilies", "List the sign-ins of a user that can be refreshed", nil, nil, adminapi.Families{},
+			"listFamilies", "List the families (refreshable sign-ins) of a user", nil, nil, adminapi.Families{},
 		}},
 		{http.MethodDelete, user + "/families", writeRegistrations, s.onUser(s.revokeFamilies), operation{
-			"revokeFamilies", "Revoke all sign-ins of a user that can be refreshed", registering, nil, adminapi.Ended{},
+			"revokeFamilies", "Revoke all families of a user", registering, nil, adminapi.Ended{},
 		}},
 		{http.MethodDelete, user + "/families/:id", writeRegistrations, s.onUser(s.revokeFamilies), operation{
-			"revokeFamily", "Revoke a sign-in of a user that can be refreshed", registering, nil, adminapi.Ended{},
+			"revokeFamily", "Revoke a family of a user", registering, nil, adminapi.Ended{},
 		}},
 		{http.MethodGet, user + "/consents", readRegistrations, s.onUser(s.listConsents), operation{
 			"listConsents", "List a user's consents to clients", nil, nil, adminapi.Consents{},
 		}},
 		{http.MethodDelete, user + "/consents/:client_id", writeRegistrations, s.onUser(s.withdrawConsent), operation{
 			"withdrawConsent", "Withdraw a user's consent to a client\n" +
-				"All codes and tokens issued under it end, at once on every instance.",
+				"This revokes all codes and tokens issued under it, immediately and on all instances.",
 			registering, nil, nil,
 		}},
 	}
@@ -312,11 +312,11 @@ func (o *operation) checkQuery(c *call) error {
 	for name, values := range c.query {
 		switch {
 		case !slices.Contains(known, name) && len(known) == 0:
-			return problem.InvalidField(name, "unknown query parameter; there is none here")
+			return problem.InvalidField(name, "unknown query parameter; this operation has none")
 		case !slices.Contains(known, name):
-			return problem.InvalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
+			return problem.InvalidField(name, "unknown query parameter; the parameters are %s", strings.Join(known, ", "))
 		case len(values) > 1 && name != labelParameter:
-			return problem.InvalidField(name, "stands in the query %d times", len(values))
+			return problem.InvalidField(name, "is in the query %d times", len(values))
 		}
 	}
 	return nil

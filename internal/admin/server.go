@@ -69,7 +69,7 @@ func (r route) answer(c *call) (err error) {
 		return err
 	}
 	if c.query, err = url.ParseQuery(c.Request().URL.RawQuery); err != nil {
-		return problem.Malformed("the query cannot be read: %v", err)
+		return problem.Malformed("the query is malformed: %v", err)
 	}
 	if err := r.doc.checkQuery(c); err != nil {
 		return err

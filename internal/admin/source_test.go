@@ -203,7 +203,7 @@ func TestEffectOfGrants(t *testing.T) {
 		return s
 	}
 	of := func(n, grants string) string { return `{"requests":` + n + `,"grants":` + grants + `}` }
-	equal(t, "of fewer grants", effect(of("50", `["refresh_token"]`)), notWidened+" Requests of authorization_code and password are not limited by user any more.")
+	equal(t, "of fewer grants", effect(of("50", `["refresh_token"]`)), notWidened+" Requests of authorization_code and password are no longer limited per user.")
 	equal(t, "not more than came of all", effect(of("15", `["refresh_token"]`)), wouldDeny+"no request of 1 active client.")
 	if s := effect(of("14", `["refresh_token"]`)); !strings.Contains(s, "shop (no counter shows 14 requests of refresh_token in 60s; try a candidate first)") {
 		t.Error(s)
@@ -227,6 +227,6 @@ func TestOutageOfGrants(t *testing.T) {
 	w := newWorld(t)
 	first := `{"user":[{"requests":40,"on_outage":"deny","grants":["refresh_token"]},{"name":"all","requests":60`
 	w.put("/policies/shop", first+`}]}`).is(http.StatusOK)
-	equal(t, "for all", w.summary("PUT", "/policies/shop", first+`,"on_outage":"deny"}]}`), "This change denies more requests while the store takes no counts, and only then.")
+	equal(t, "for all", w.summary("PUT", "/policies/shop", first+`,"on_outage":"deny"}]}`), "This change denies more requests only during a store outage.")
 	equal(t, "for the same", w.summary("PUT", "/policies/shop", first+`,"frames":1}]}`), notWidened)
 }

@@ -44,13 +44,13 @@ func TestTierIsChangedInOnePlace(t *testing.T) {
 
 	refused := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusUnprocessableEntity)
 	equal(t, "field", refused.at("errors", 0, "field"), any("tiers.gold"))
-	equal(t, "why", refused.at("errors", 0, "detail"), any("is the tier of 2 clients: app, shop; give them another one, or none, first"))
+	equal(t, "why", refused.at("errors", 0, "detail"), any("is the tier of 2 clients: app, shop; first give them another one, or none"))
 	w.patch("/policies/shop", `{"tier":null}`).is(http.StatusOK)
 	w.change(http.MethodDelete, "/policies/app", "").is(http.StatusNoContent)
 	w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNoContent)
 	w.send(request{method: http.MethodGet, path: "/tiers/gold", token: reader}).is(http.StatusNotFound)
 	gone := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNotFound)
-	equal(t, "detail", gone.at("detail"), any(`there is no tier "gold"; to make one, PUT it with If-None-Match: *`))
+	equal(t, "detail", gone.at("detail"), any(`tier "gold" does not exist; to create it, PUT it with If-None-Match: *`))
 }
 
 // TestEffectOfATier: the effect of a tier change covers all clients that have it.

@@ -76,7 +76,7 @@ func (s *Server) createUser(c *call) error {
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
 	if in.Password != "" && in.Hash != "" {
-		errs.Add("password_hash", "there is a password already; give one of them")
+		errs.Add("password_hash", "cannot be used together with password")
 	}
 	n := registry.NewUser{Name: in.Username, Password: in.Password, Hash: in.Hash, Operator: in.Operator}
 	var invalidErr *registry.InvalidError
@@ -98,7 +98,7 @@ func checkOperator(access clientcfg.Access) (errs fielderr.Errors) {
 	switch access {
 	case clientcfg.NoAccess, clientcfg.ReadAccess, clientcfg.WriteAccess:
 	default:
-		errs.Add("operator", "%q is none of %q, %q; leave it out, or set it to null, for neither", string(access), "read", "write")
+		errs.Add("operator", "%q is not one of %q, %q; omit it, or set it to null, for no access", string(access), "read", "write")
 	}
 	return errs
 }
@@ -151,7 +151,7 @@ func (s *Server) patchUser(r *registrar) error {
 	errs := whole.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
 	if name := cmp.Or(in.Username, &now.Username); *name != now.Username {
-		errs.Add("username", "%q is not that of the address, %q", *name, now.Username)
+		errs.Add("username", "%q differs from the address, which has %q", *name, now.Username)
 	}
 	if err := errs.Err(); err != nil {
 		return err

@@ -21,9 +21,9 @@ func newBans(ctx context.Context, l *limiting) (*bans.Bans, error) {
 
 // banBegan counts and logs a new ban.
 func (l *limiting) banBegan(b bans.Ban, m ratelimit.Mode) {
-	outcome, message := metrics.Banned, "banned for going on after being denied"
+	outcome, message := metrics.Banned, "banned for retrying after denials"
 	if m == ratelimit.DryRun {
-		outcome, message = metrics.WouldBan, "would be banned for going on after being denied"
+		outcome, message = metrics.WouldBan, "would be banned for retrying after denials"
 	}
 	l.base.telemetry.BanBegan(b.ClientID, outcome)
 	attrs := []slog.Attr{slog.String("client_id", b.ClientID)}
@@ -39,7 +39,7 @@ func (l *limiting) storeBans(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()
 	if err := l.bans.Flush(ctx); err != nil {
-		l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "bans not stored at the stop; they have ended with this process", slog.Any("error", err))
+		l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "bans not stored at shutdown; they are lost", slog.Any("error", err))
 	}
 	return nil
 }

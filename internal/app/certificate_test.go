@@ -93,7 +93,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 		}
 		loops.Cancel()
 		loops.Wait()
-		for text, want := range map[string]int{"certificate reloaded": 2, "reload failed": 1, "works again": 1} {
+		for text, want := range map[string]int{"certificate reloaded": 2, "reload failed": 1, "background task recovered": 1} {
 			if got := strings.Count(log.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
 			}

@@ -100,7 +100,7 @@ func (c *configFile) read(ctx context.Context, asked bool) error {
 	now.refused = err
 	c.statusOf.Store(&now)
 	if err != nil && (asked || before.refused == nil || before.refused.Error() != err.Error()) {
-		c.log.LogAttrs(ctx, slog.LevelError, "configuration file refused; the last good one stays in use", slog.Any("error", err))
+		c.log.LogAttrs(ctx, slog.LevelError, "configuration file rejected; keeping the last valid one", slog.Any("error", err))
 	}
 	return err
 }
@@ -156,10 +156,10 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	now.restart = slices.DeleteFunc(config.Differences(c.started, next), isLive)
 	if len(changed) > 0 || now.refused != nil {
 		now.at = time.Now()
-		c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file read again", slog.Any("changed", changed))
+		c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file reloaded", slog.Any("changed", changed))
 	}
 	if len(now.restart) > 0 && len(changed) > 0 {
-		c.log.LogAttrs(ctx, slog.LevelWarn, "changes in the configuration file need a restart; the others are in use",
+		c.log.LogAttrs(ctx, slog.LevelWarn, "configuration file changes need a restart; all other changes are applied",
 			slog.Any("fields", now.restart))
 	}
 	return now, nil
@@ -167,7 +167,7 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 
 // errEmptied refuses a file that sets nothing, for example only comments, if it would reset
 // settings in use to their defaults. Most likely the file is still being written.
-var errEmptied = errors.New("the configuration file is empty; one that sets nothing has {}")
+var errEmptied = errors.New("the configuration file is empty; write {} to set nothing")
 
 // errorCodeField is the one live field below rate_limit that is not about limits.
 const errorCodeField = "rate_limit.error_code"
@@ -216,9 +216,9 @@ func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error
 		case <-signals:
 			err := c.lookAtOnce(ctx)
 			if !c.exists() {
-				c.log.LogAttrs(ctx, slog.LevelInfo, "no configuration file to read again")
+				c.log.LogAttrs(ctx, slog.LevelInfo, "no configuration file to reload")
 			} else if err == nil {
-				c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file is in use", slog.String("file", c.sources.File))
+				c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file unchanged", slog.String("file", c.sources.File))
 			}
 		}
 	}

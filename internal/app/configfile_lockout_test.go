@@ -78,7 +78,7 @@ func TestConfigurationFileThatLocksOut(t *testing.T) {
 			check.ErrorSays(t, err, tt.refused)
 			check.Equal(t, "as before", f.limiter.policies.Snapshot() == before, true)
 			f.shows("oauth_config_reload_failed 1")
-			check.Equal(t, "lines in the log", strings.Count(f.log.String(), "configuration file refused"), 1)
+			check.Equal(t, "lines in the log", strings.Count(f.log.String(), "configuration file rejected"), 1)
 		})
 	}
 }
@@ -91,8 +91,8 @@ func TestConfigurationFileThatLocksOutLater(t *testing.T) {
 	f.trustOps(time.Hour)
 	f.write("rate_limit: { default: { user: [ { requests: 20 } ], client: " + onceADay + " } }\n")
 	err := f.look(2)
-	check.ErrorSays(t, err, "rate_limit: when what is temporary until ")
-	check.ErrorSays(t, err, " has ended: ")
+	check.ErrorSays(t, err, "rate_limit: after the temporary value ends at ")
+	check.ErrorSays(t, err, ": the limit ")
 	check.ErrorSays(t, err, lockedOut)
 	check.Equal(t, "limit", f.limit(), int64(10))
 	f.trustOps(0)
@@ -108,7 +108,7 @@ func TestStartWithLimitsThatLockOut(t *testing.T) {
 	l, err := newLimiter(t.Context(), f.base, f.opts)
 	check.OK(t, err)
 	check.Equal(t, "policies", l.policies.Snapshot().BaseDigest(), f.limiter.policies.Snapshot().BaseDigest())
-	check.Equal(t, "lines in the log", strings.Count(f.log.String(), `level=WARN msg="started with limits that lock out an operator's client"`), 1)
+	check.Equal(t, "lines in the log", strings.Count(f.log.String(), `level=WARN msg="started with limits that lock out an admin client"`), 1)
 }
 
 // TestOperatorsLockedOutLater checks that lockouts caused by other instances or by commands on the
@@ -120,7 +120,7 @@ func TestOperatorsLockedOutLater(t *testing.T) {
 		for range 2 {
 			check.OK(t, f.limiter.noteLockedOut(t.Context()))
 		}
-		check.Equal(t, name, strings.Count(f.log.String(), `level=WARN msg="limits that lock out an operator's client"`), want)
+		check.Equal(t, name, strings.Count(f.log.String(), `level=WARN msg="limits lock out an admin client"`), want)
 	}
 	f.operator("ops")
 	logged("no limit", 0)

@@ -119,7 +119,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.Equal(t, "limit", f.limit(), int64(10))
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
 	f.shows(`oauth_overload_mode{mode="enforce"} 1`)
-	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_users log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients overload.mode overload.target overload.max_in_flight]"`
+	line := `msg="configuration file reloaded" changed="[drain_delay shutdown_timeout log.level log_users log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients overload.mode overload.target overload.max_in_flight]"`
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
 }
 
@@ -161,7 +161,7 @@ func TestEachRefusedConfigurationFileIsLogged(t *testing.T) {
 		f.write(wrong)
 		check.ErrorSays(t, f.look(4), "x.yaml:1")
 	}
-	const line = `level=ERROR msg="configuration file refused; the last good one stays in use" error="`
+	const line = `level=ERROR msg="configuration file rejected; keeping the last valid one" error="`
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 3)
 	check.Equal(t, "lines about listn", strings.Count(f.log.String(), line+"listn: unknown field"), 1)
 	check.ErrorSays(t, f.limiter.file.lookAtOnce(t.Context()), "x.yaml:1")
@@ -213,7 +213,7 @@ func TestChangesThatNeedARestart(t *testing.T) {
 	check.Equal(t, "/readyz", f.ready(), "has changes that need a restart: tokens.access_ttl, rate_limit.max_keys")
 	f.shows("oauth_config_restart_needed 2")
 	check.Equal(t, "shown", f.limiter.file.show().RestartNeeded, []string{"tokens.access_ttl", "rate_limit.max_keys"})
-	line := `level=WARN msg="changes in the configuration file need a restart; the others are in use" fields="[tokens.access_ttl rate_limit.max_keys]"`
+	line := `level=WARN msg="configuration file changes need a restart; all other changes are applied" fields="[tokens.access_ttl rate_limit.max_keys]"`
 	check.OK(t, f.look(3))
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1)
 	f.write(tenPerMinute)

@@ -193,7 +193,7 @@ func (c *certificate) parse(cert, key, authority []byte) (*identity, error) {
 	return &identity{pair, clients}, nil
 }
 
-var errNoPEM = errors.New("it holds no PEM certificate")
+var errNoPEM = errors.New("it contains no PEM certificate")
 
 // reload reads the files again and logs a change.
 func (c *certificate) reload(ctx context.Context) error {

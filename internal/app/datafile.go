@@ -159,7 +159,7 @@ func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
 // by removing the file.
 func (b *backups) Restore(_ context.Context, name string) error {
 	if filepath.Base(name) != name || !strings.HasPrefix(name, bolt.PreparedPrefix(b.path)) {
-		return fmt.Errorf("%q is no name of a prepared file", name)
+		return fmt.Errorf("%q is not the name of a prepared file", name)
 	}
 	prepared := filepath.Join(filepath.Dir(b.path), name)
 	s, err := bolt.Open(prepared, bolt.Options{Existing: true})
@@ -175,7 +175,7 @@ func (b *backups) Restore(_ context.Context, name string) error {
 	case b.wanted == nil:
 		return errors.New("this is a demo")
 	case b.closed:
-		return errors.New("another restoration is under way, or the server stops")
+		return errors.New("another restore is running, or the server is stopping")
 	}
 	b.closed = true
 	b.wanted <- prepared // the channel has a buffer of one
@@ -234,11 +234,11 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 			dropRestore(ctx, opts.Logger, server.prepared)
 			return err
 		case err != nil:
-			opts.Logger.LogAttrs(ctx, slog.LevelError, "stopped with an error; restoring the data file all the same", slog.Any("error", err))
+			opts.Logger.LogAttrs(ctx, slog.LevelError, "stopped with an error; restoring the data file anyway", slog.Any("error", err))
 		}
 		cfg = server.next()
 		if former, err = restoreDataFile(ctx, opts.Logger, server.base.backups.path, server.prepared); err != nil {
-			opts.Logger.LogAttrs(ctx, slog.LevelError, "data file not restored; starting afresh with what is there", slog.Any("error", err))
+			opts.Logger.LogAttrs(ctx, slog.LevelError, "data file not restored; restarting with the current one", slog.Any("error", err))
 		}
 	}
 }
@@ -249,9 +249,9 @@ func dropRestore(ctx context.Context, log *slog.Logger, prepared string) {
 	if prepared == "" {
 		return
 	}
-	log.LogAttrs(ctx, slog.LevelWarn, "data file not restored, because the server stops", slog.String("from", prepared))
+	log.LogAttrs(ctx, slog.LevelWarn, "data file not restored because the server is stopping", slog.String("from", prepared))
 	if err := removeIfThere(prepared); err != nil {
-		log.LogAttrs(ctx, slog.LevelWarn, "prepared file not removed; it holds keys", slog.Any("error", err))
+		log.LogAttrs(ctx, slog.LevelWarn, "prepared file not removed; it contains keys", slog.Any("error", err))
 	}
 }
 
@@ -267,16 +267,16 @@ func restoreDataFile(ctx context.Context, log *slog.Logger, path, prepared strin
 	if released := held.Release(); err != nil {
 		return nil, fmt.Errorf("restore the data file: %w", errors.Join(err, released))
 	}
-	log.LogAttrs(ctx, slog.LevelWarn, "data file restored; starting afresh", slog.String("former", former))
+	log.LogAttrs(ctx, slog.LevelWarn, "data file restored; restarting", slog.String("former", former))
 	return &restoredFile{path, former}, nil
 }
 
 func (r *restoredFile) putBack(ctx context.Context, log *slog.Logger, cause error) error {
 	refused := besides(r.path, "refused-restore")
-	log.LogAttrs(ctx, slog.LevelError, "server does not start with the restored data file; putting the former one back",
+	log.LogAttrs(ctx, slog.LevelError, "server does not start with the restored data file; returning to the old one",
 		slog.String("restored", refused), slog.Any("error", cause))
 	if err := bolt.Replace(r.path, r.former, refused); err != nil {
-		return fmt.Errorf("put the former data file back: %w", err)
+		return fmt.Errorf("return to the old data file: %w", err)
 	}
 	return nil
 }

@@ -64,10 +64,10 @@ func TestOneRestorationAtATime(t *testing.T) {
 	name := filepath.Base(prepared)
 	check.OK(t, b.Restore(t.Context(), name))
 	<-b.requests() // the server stops now
-	check.ErrorSays(t, b.Restore(t.Context(), name), "another restoration is under way")
+	check.ErrorSays(t, b.Restore(t.Context(), name), "another restore is running")
 	stopping := &backups{path: b.path, wanted: make(chan string, 1)}
 	check.Equal(t, "accepted", stopping.close(), "")
-	check.ErrorSays(t, stopping.Restore(t.Context(), name), "the server stops")
+	check.ErrorSays(t, stopping.Restore(t.Context(), name), "the server is stopping")
 }
 
 // TestRestoreAfterAFailedStop checks that an accepted restoration is done even if a step of the
@@ -96,7 +96,7 @@ func TestRestoreWhileTheServerStops(t *testing.T) {
 		})
 		check.OK(t, err)
 		check.Equal(t, "restored", isRestored(t, cfg), false)
-		if !strings.Contains(log.String(), "data file not restored, because the server stops") {
+		if !strings.Contains(log.String(), "data file not restored because the server is stopping") {
 			t.Errorf("the log has\n%s", log.String())
 		}
 	}
@@ -108,7 +108,7 @@ func TestRestoreUnseen(t *testing.T) {
 	cfg, prepared := prepareBackup(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
-		if strings.Contains(string(b), "data file restored; starting afresh") {
+		if strings.Contains(string(b), "data file restored; restarting") {
 			cancel()
 		}
 		return len(b), nil

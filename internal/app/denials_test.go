@@ -196,7 +196,7 @@ func TestWithdrawalNamesTheUser(t *testing.T) {
 	}
 	check.OK(t, r.stop())
 	for _, user := range []string{"user_hash=" + r.base.userHash("ada"), "username=ada"} {
-		if want := `msg="consent withdrawn, its tokens are revoked" client_id=shop ` + user + "\n"; !strings.Contains(log.String(), want) {
+		if want := `msg="consent withdrawn; tokens revoked" client_id=shop ` + user + "\n"; !strings.Contains(log.String(), want) {
 			t.Errorf("logged without %q:\n%s", want, log.String())
 		}
 	}

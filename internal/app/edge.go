@@ -267,7 +267,7 @@ func (e *edge) writeStatus(w http.ResponseWriter, r *http.Request, status int, b
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
-		e.base.log.LogAttrs(r.Context(), slog.LevelDebug, "status not written; the operator has disconnected", slog.Any("error", err))
+		e.base.log.LogAttrs(r.Context(), slog.LevelDebug, "status not written; client disconnected", slog.Any("error", err))
 	}
 }
 
@@ -280,7 +280,7 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 	if e.base.operators == nil {
 		if address := e.base.cfg.AdminListen; address != "" {
 			e.base.log.LogAttrs(ctx, slog.LevelWarn,
-				"operators are not served: another process has the default address; choose one with --admin-listen",
+				"admin API not served: another process uses the default address; set --admin-listen",
 				slog.String("address", address))
 		}
 		return nil
@@ -291,7 +291,7 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 		serve = func(l net.Listener) error { return e.ops.ServeTLS(l, "", "") }
 	case !e.base.cfg.LoopbackAdminListen():
 		e.base.log.LogAttrs(ctx, slog.LevelWarn,
-			"operators are served without TLS on an address that other machines can reach; set admin_tls",
+			"admin API is reachable from other machines without TLS; set admin_tls",
 			slog.String("address", e.base.operators.Addr().String()))
 	}
 	go func() {
@@ -314,7 +314,7 @@ func (e *edge) announce(ctx context.Context) (undo func(context.Context) error) 
 	}
 	file := e.base.cfg.Store.Embedded.Path
 	if err := e.local.Write(file); err != nil {
-		e.base.log.LogAttrs(ctx, slog.LevelWarn, "admin address not written beside the data file; commands need --server",
+		e.base.log.LogAttrs(ctx, slog.LevelWarn, "write admin address beside the data file failed; commands need --server",
 			slog.Any("error", err))
 		return nil
 	}
@@ -366,7 +366,7 @@ func (e *edge) shutdown(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end",
+		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "aborting unfinished requests",
 			slog.Bool("operators", server == e.ops))
 		return server.Close()
 	case errors.Is(err, net.ErrClosed): // drain has closed the listener

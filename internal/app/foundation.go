@@ -132,7 +132,7 @@ func (f *foundation) followKeys(ctx context.Context) error {
 		case <-f.keysChanged:
 		}
 		for err := f.keys.Refresh(ctx); err != nil; err = f.keys.Refresh(ctx) {
-			f.log.LogAttrs(ctx, slog.LevelError, "refresh of the signing keys failed; keeping the last good ones", slog.Any("error", err))
+			f.log.LogAttrs(ctx, slog.LevelError, "refresh of signing keys failed; keeping the last valid ones", slog.Any("error", err))
 			if !background.Sleep(ctx, keysRetryEvery) {
 				return nil
 			}
@@ -144,7 +144,7 @@ func (f *foundation) followKeys(ctx context.Context) error {
 // does not fail the shutdown.
 func (f *foundation) flushUses(ctx context.Context) error {
 	if err := f.uses.Flush(ctx); err != nil {
-		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored", slog.Any("error", err))
+		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored at shutdown", slog.Any("error", err))
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (f *foundation) listen(ctx context.Context, undo *teardown) (err error) {
 		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("--%s: %w; choose another address with --%[1]s, or in the configuration file", flag, err)
+			return nil, fmt.Errorf("--%s: %w; set another address with --%[1]s or in the configuration file", flag, err)
 		}
 		undo.push(name, func(context.Context) error { return closeListener(l) })
 		return l, nil
@@ -278,7 +278,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 			level = slog.LevelInfo // most likely a developer's machine
 		}
 		for _, kid := range ring.InClear() {
-			f.log.LogAttrs(ctx, level, "signing key is stored in clear, because keys.secret is not set", slog.String("kid", kid))
+			f.log.LogAttrs(ctx, level, "signing key stored unencrypted because keys.secret is not set", slog.String("kid", kid))
 		}
 	}
 	return ring, nil
@@ -288,12 +288,12 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 func ExplainKeys(err error) error {
 	switch {
 	case errors.Is(err, keys.ErrNoSecret):
-		return fmt.Errorf("%w: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file", err)
+		return fmt.Errorf("%w: set its secret in OAUTH_KEYS_SECRET or keys.secret_file", err)
 	case errors.Is(err, keys.ErrOtherSecret):
-		return fmt.Errorf("%w: give that one as well, after a comma, in OAUTH_KEYS_SECRET or keys.secret_file; "+
+		return fmt.Errorf("%w: add its secret after a comma in OAUTH_KEYS_SECRET or keys.secret_file; "+
 			"if it is lost, stop all servers and run oauth-server keys rotate --now --secret-lost", err)
 	case errors.Is(err, keys.ErrDamaged):
-		return fmt.Errorf("%w: restore the store from a backup, or replace all keys by oauth-server keys rotate --now", err)
+		return fmt.Errorf("%w: restore the store from a backup, or replace all keys with oauth-server keys rotate --now", err)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error
 		defer cancel()
 		e.stopWaiting()
 		if err := e.envoy.Shutdown(ctx); err != nil {
-			e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off questions of Envoy that would not end")
+			e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "aborting unfinished Envoy calls")
 		}
 		return nil
 	}
@@ -101,7 +101,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 		return err // already checked by config.Validate
 	}
 	if public := f.cfg.Gateway.PublicURL; public == "" {
-		f.log.Info("public_url is not set: every host is served, and the upstream sees its own host only")
+		f.log.Info("public_url is not set: serving every host, and sending the upstream its own host")
 	} else if o.PublicURL, err = url.Parse(public); err != nil {
 		return err // already checked by config.Validate
 	}
@@ -187,7 +187,7 @@ func (e *edge) storeSubjects(ctx context.Context) error {
 	defer cancel()
 	if err := e.shared.Flush(ctx); err != nil {
 		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
-			"users of refresh tokens not stored at the stop; these tokens count for no user at their next use",
+			"users of refresh tokens not stored at shutdown; the next use of these tokens counts for no user",
 			slog.Any("error", err))
 	}
 	return nil

@@ -67,7 +67,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	l.findMisfits()
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, f.cfg)
-	l.warnOfLockedOut(ctx, "started with limits that lock out an operator's client")
+	l.warnOfLockedOut(ctx, "started with limits that lock out an admin client")
 	l.file = newConfigFile(l, opts)
 	f.telemetry.watch(l)
 	return l, nil
@@ -120,7 +120,7 @@ func (l *limiting) share(ctx context.Context, report func() []byte) (stop func(c
 		left, err := l.syncer.Stop(ctx)
 		l.base.telemetry.SyncLeftover(left.Requests)
 		if err != nil {
-			l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "counts not written at the stop; other instances do not have them",
+			l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "counts not written at shutdown; other instances lack them",
 				slog.Int("keys", left.Keys), slog.Int64("requests", left.Requests), slog.Any("error", err))
 		}
 		return nil
@@ -142,7 +142,7 @@ func (l *limiting) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 		for _, limit := range slices.Concat(policy.User, policy.Total, policy.Source) {
 			ofCodes := limit.Grants == 0 || limit.Grants&ratelimit.GrantCode != 0
 			if !policy.Trusted && ofCodes && limit.Window >= life {
-				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
+				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit delays them; raise tokens.code_ttl",
 					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", limit.Name),
 					slog.String("window", limit.Window.String()), slog.String("code_ttl", life.String()))
 			}
@@ -156,7 +156,7 @@ func (l *limiting) logOverrides(ctx context.Context) {
 	set := l.policies.Snapshot().Set()
 	settings, clients := set.Settings.Names(), set.Clients.Len()
 	if len(settings)+clients > 0 {
-		l.base.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which apply instead of the configuration's; see oauth-server limits list",
+		l.base.log.LogAttrs(ctx, slog.LevelInfo, "limits set by operators override the configuration; see oauth-server limits list",
 			slog.Any("settings", settings), slog.Int("clients", clients))
 	}
 }

@@ -87,21 +87,21 @@ const mostMisfitsLogged = 20
 func (l *limiting) noteUnregistered(ctx context.Context) error {
 	begun, ended := l.unregistered.news()
 	for _, id := range begun[:min(len(begun), mostMisfitsLogged)] {
-		l.base.log.LogAttrs(ctx, slog.LevelWarn, "configuration has a policy for a client that is not registered; it applies when there is one",
+		l.base.log.LogAttrs(ctx, slog.LevelWarn, "configuration has a policy for an unregistered client",
 			slog.String("client_id", id), slog.String("field", config.PolicyPath(id)))
 	}
 	if more := len(begun) - mostMisfitsLogged; more > 0 {
-		l.base.log.LogAttrs(ctx, slog.LevelWarn, "configuration has policies for more clients that are not registered", slog.Int("not_logged", more))
+		l.base.log.LogAttrs(ctx, slog.LevelWarn, "configuration has policies for more unregistered clients", slog.Int("not_logged", more))
 	}
 	for _, id := range ended {
-		l.base.log.LogAttrs(ctx, slog.LevelInfo, "client of a policy in the configuration is registered now", slog.String("client_id", id))
+		l.base.log.LogAttrs(ctx, slog.LevelInfo, "client of a policy in the configuration is now registered", slog.String("client_id", id))
 	}
 	return nil
 }
 
 // noteLockedOut logs the clients that are locked out since the last call.
 func (l *limiting) noteLockedOut(ctx context.Context) error {
-	l.warnOfLockedOut(ctx, "limits that lock out an operator's client")
+	l.warnOfLockedOut(ctx, "limits lock out an admin client")
 	return nil
 }
 

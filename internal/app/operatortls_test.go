@@ -142,7 +142,7 @@ func TestOperatorsNeedAClientCertificate(t *testing.T) {
 func TestOpenAdminAddressIsWarnedOf(t *testing.T) {
 	files := certificateFiles(t)
 	writeCertificate(t, files, 1)
-	const warning = "operators are served without TLS"
+	const warning = "admin API is reachable from other machines without TLS"
 	for name, tc := range map[string]struct {
 		listen string
 		tls    config.TLS

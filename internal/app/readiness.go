@@ -96,7 +96,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		checks["counts"] = "sharing has been failing for " + inSeconds(c.unshared) + "; no count is lost"
 	}
 	if c.outage {
-		checks["outage"] = "limits are decided by their on_outage"
+		checks["outage"] = "limits follow their on_outage"
 	}
 	if text := describeClocks(c.clock); text != "" {
 		checks["clock"] = text
@@ -121,7 +121,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		}
 	}
 	if len(c.unregistered) > 0 {
-		checks["configuration"] = "has a policy for clients that are not registered: "
+		checks["configuration"] = "has a policy for unregistered clients: "
 		if forOperators {
 			checks["configuration"] += nameSome(c.unregistered)
 		} else {
@@ -229,7 +229,7 @@ func beforeStore(st *storequeue.Stats) string {
 	if st.Mode != ratelimit.Enforce || st.Refusing == 0 || st.UpTo == ratelimit.CriticalityUnset {
 		return ""
 	}
-	return "refusing requests that wait too long for the store for " + inSeconds(st.Refusing) + ", up to " + st.UpTo.String()
+	return "refusing requests that wait too long for the store, for " + inSeconds(st.Refusing) + ", up to " + st.UpTo.String()
 }
 
 // shedWatch evaluates the state of the shedder at each call, so as often as a balancer asks.

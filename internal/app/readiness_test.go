@@ -41,7 +41,7 @@ func TestReadiness(t *testing.T) {
 			"the configuration has policies for unknown clients",
 			condition{unregistered: []string{"a", "b\"", "c", "d", "e", "f"}},
 			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
-				"configuration": `has a policy for clients that are not registered: "a", "b\"", "c", "d", "e" and 1 more`,
+				"configuration": `has a policy for unregistered clients: "a", "b\"", "c", "d", "e" and 1 more`,
 			}},
 		},
 		{

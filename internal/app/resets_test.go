@@ -53,7 +53,7 @@ func TestResetsEraseWhatIsOnItsWay(t *testing.T) {
 		var e resets.Eraser = eraser{store, s}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		check.ErrorSays(t, e.EraseCounters(soon, "shop", nil), "exchanges under way")
+		check.ErrorSays(t, e.EraseCounters(soon, "shop", nil), "running exchanges")
 		go func() { erased <- e.EraseCounters(t.Context(), "shop", nil) }()
 		synctest.Wait()
 		close(store.may)

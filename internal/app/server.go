@@ -182,7 +182,7 @@ func (s *Server) stop(ctx context.Context) error {
 	defer cancel()
 	late, err := s.undo.run(within)
 	if len(late) > 0 {
-		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "not everything stopped in time", slog.Any("left", late))
+		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "shutdown incomplete", slog.Any("left", late))
 	}
 	return err
 }
@@ -202,42 +202,42 @@ const usesFlushedEvery = time.Minute
 
 // tasks returns the periodic tasks.
 func (s *Server) tasks() []background.Task {
-	const keep = "refresh failed; keeping last good snapshot"
+	const keep = "refresh failed; keeping the last snapshot"
 	f, l := s.base, s.limiter
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "changes", Every: changesEvery, Do: f.follower.Refresh, Failed: keep},
 		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.noteUnregistered, Failed: keep},
 		{Name: "operators locked out", Every: changesEvery, Do: l.noteLockedOut, Failed: keep},
-		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
-		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "bans not stored or read; keeping those that are known"},
+		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; retrying"},
+		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "refresh of bans failed; keeping known bans"},
 		{
 			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
-			Failed: "revocations of tokens kept for reuse not read; trying again",
+			Failed: "read revocations of reusable tokens failed; retrying",
 		},
 		{Name: "ends of changes", Every: endsEvery, Do: l.policies.End, Failed: keep},
 		{
 			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,
-			Failed: "audit sweep failed; old entries stay",
+			Failed: "audit sweep failed; keeping old entries",
 		},
 	}
 	if sweeper, ok := f.backend.(store.Sweeper); ok {
 		tasks = append(tasks, background.Task{
 			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
-			Failed: "sweep failed; expired entries stay",
+			Failed: "sweep failed; keeping expired entries",
 		})
 	}
 	if shared := s.edge.shared; shared != nil {
 		tasks = append(tasks, background.Task{
 			Name: "users of refresh tokens", Every: sharing.FlushEvery, Retry: sharing.RetryAfter, Do: shared.Flush,
-			Failed: "users of refresh tokens not stored; trying again",
+			Failed: "users of refresh tokens not stored; retrying",
 		})
 	}
 	for name, cert := range map[string]*certificate{"certificate": f.cert, "admin certificate": f.adminCert} {
 		if cert != nil {
 			tasks = append(tasks, background.Task{
 				Name: name, Every: certificateCheck, Do: cert.reload,
-				Failed: "certificate reload failed; keeping last good certificate",
+				Failed: "certificate reload failed; keeping the last certificate",
 			})
 		}
 	}
@@ -269,7 +269,7 @@ func sweep(s store.Sweeper, now func() time.Time, log *slog.Logger) func(context
 	return func(ctx context.Context) error {
 		n, err := s.Sweep(ctx, now())
 		if n > 0 {
-			log.LogAttrs(ctx, slog.LevelDebug, "swept what has expired", slog.Int("entries", n))
+			log.LogAttrs(ctx, slog.LevelDebug, "swept expired entries", slog.Int("entries", n))
 		}
 		return err
 	}

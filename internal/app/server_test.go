@@ -170,7 +170,7 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	busy := *cfg
 	busy.Listen = taken.Addr().String()
-	want := "--listen: listen tcp " + busy.Listen + ": bind: address already in use; choose another address with --listen, or in the configuration file"
+	want := "--listen: listen tcp " + busy.Listen + ": bind: address already in use; set another address with --listen or in the configuration file"
 	if _, err := New(t.Context(), &busy, Options{}); err == nil || err.Error() != want {
 		t.Errorf("New on a taken port: %v, want %s", err, want)
 	}
@@ -213,7 +213,7 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	check.OK(t, s.base.clients.Renew(t.Context(), 0))
 	check.OK(t, s.limiter.noteUnregistered(t.Context()))
 	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shop"})
-	for _, line := range []string{"registered now\" client_id=shpo", "it applies when there is one\" client_id=shop"} {
+	for _, line := range []string{"now registered\" client_id=shpo", "an unregistered client\" client_id=shop"} {
 		check.Equal(t, line, strings.Count(out.String(), line), 1)
 	}
 	check.OK(t, s.Close())

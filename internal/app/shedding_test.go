@@ -59,7 +59,7 @@ func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
 	st := storequeue.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
 	c := condition{beforeStore: beforeStore(&st)}
 	check.Equal(t, "while it refuses", c.readiness(true), httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
-		"overload_store": "refusing requests that wait too long for the store for 12s, up to sheddable_plus",
+		"overload_store": "refusing requests that wait too long for the store, for 12s, up to sheddable_plus",
 	}})
 	c.silent = time.Minute
 	check.Equal(t, "status while the store is away", c.readiness(true).Status, httpapi.Degraded)

@@ -87,7 +87,7 @@ func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(log.String(), "cutting off") {
+	if strings.Contains(log.String(), "aborting unfinished requests") {
 		t.Errorf("it was waited for:\n%s", log.String())
 	}
 }
@@ -101,7 +101,7 @@ func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	if !strings.Contains(log.String(), "cutting off") {
+	if !strings.Contains(log.String(), "aborting unfinished requests") {
 		t.Errorf("not logged:\n%s", log.String())
 	}
 }
@@ -131,7 +131,7 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the scrape was answered")
 	}
-	if !strings.Contains(log.String(), "cutting off") {
+	if !strings.Contains(log.String(), "aborting unfinished requests") {
 		t.Errorf("not logged:\n%s", log.String())
 	}
 }

@@ -90,12 +90,12 @@ func (e *UnmigratedError) Error() string {
 	for i, m := range e.Pending {
 		names[i] = m.String()
 	}
-	return fmt.Sprintf("the database %q is not migrated, it lacks %s: run oauth-server migrate up --mongodb-uri '%s' --mongodb-database %s, or serve with --migrate",
+	return fmt.Sprintf("database %q lacks migrations %s: run oauth-server migrate up --mongodb-uri '%s' --mongodb-database %s, or serve with --migrate",
 		e.Database, strings.Join(names, ", "), e.URI, e.Database)
 }
 
 // ErrNoMigrations is returned for a store without migrations.
-var ErrNoMigrations = errors.New("only MongoDB is migrated, and the store is an embedded file: give --mongodb-uri")
+var ErrNoMigrations = errors.New("the embedded store needs no migrations: give --mongodb-uri")
 
 // Migrator is a store with a layout that an operator migrates.
 type Migrator = *mongo.Store
@@ -126,7 +126,7 @@ func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
 	}
 	report, err := db.Migrate(ctx)
 	for _, m := range report.Applied {
-		log.InfoContext(ctx, "migrated the database", "migration", m.String())
+		log.InfoContext(ctx, "database migrated", "migration", m.String())
 	}
 	for _, lack := range report.Lacking {
 		log.WarnContext(ctx, "database server lacks a feature; migrated without it", "what", lack)

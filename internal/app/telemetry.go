@@ -154,7 +154,7 @@ func (t *telemetry) Unreadable(table, key string, err error) {
 		if !personal[table] {
 			attrs = append(attrs, "key", key)
 		}
-		t.log.Warn("stored record cannot be read; the command records shows and removes it", attrs...)
+		t.log.Warn("stored record is unreadable; see oauth-server records", attrs...)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestTheDefaultAdminAddressInUseStopsNothing(t *testing.T) {
 	if err := r.stop(); err != nil { // before the log is read
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "choose one with --admin-listen") {
+	if !strings.Contains(log.String(), "set --admin-listen") {
 		t.Errorf("nothing is said: %s", log.String())
 	}
 }
@@ -147,7 +147,7 @@ func TestAnAdminAddressInUseStopsTheStart(t *testing.T) {
 	r := start(t, withOperators(t), io.Discard)
 	cfg := withOperators(t)
 	cfg.AdminListen = r.AdminAddr()
-	want := "--admin-listen: listen tcp " + cfg.AdminListen + ": bind: address already in use; choose another address with --admin-listen"
+	want := "--admin-listen: listen tcp " + cfg.AdminListen + ": bind: address already in use; set another address with --admin-listen"
 	if _, err := New(t.Context(), cfg, Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}

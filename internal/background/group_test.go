@@ -143,7 +143,7 @@ func TestRepeatSurvivesAPanic(t *testing.T) {
 		if n := runs.Load(); n < 60 || n > 67 || panics.Load() != 3 {
 			t.Errorf("%d runs and %d panics, want one run a minute for an hour and 3 panics", n, panics.Load())
 		}
-		for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task works again": 1, "loop ended": 0} {
+		for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task recovered": 1, "loop ended": 0} {
 			if got := strings.Count(log.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
 			}
@@ -206,13 +206,13 @@ func TestRepeat(t *testing.T) {
 			"its end is logged",
 			Task{Every: time.Minute},
 			func(run int64) bool { return run < 4 }, 10, 11,
-			[]string{"background task failed", "background task works again"},
+			[]string{"background task failed", "background task recovered"},
 		},
 		{
 			"tried again sooner",
 			Task{Every: time.Hour, Retry: time.Minute, First: true},
 			func(run int64) bool { return run < 3 }, 3, 3,
-			[]string{"background task failed", "background task works again"},
+			[]string{"background task failed", "background task recovered"},
 		},
 	}
 	for _, tt := range tests {

@@ -62,7 +62,7 @@ func (g *Group) repeat(ctx context.Context, t *Task) {
 				slog.String("loop", t.Name), slog.Any("error", err))
 		case err == nil && (failed != failures{} || panicked != failures{}):
 			failed, panicked = failures{}, failures{}
-			g.log.LogAttrs(ctx, slog.LevelInfo, "background task works again", slog.String("loop", t.Name))
+			g.log.LogAttrs(ctx, slog.LevelInfo, "background task recovered", slog.String("loop", t.Name))
 		}
 		if wait = t.Every; err != nil {
 			wait = t.Retry

@@ -63,16 +63,16 @@ func TestBackup(t *testing.T) {
 	stdout, stderr, _ := run(t, "", on(data, "backup -")...)
 	piped := filepath.Join(dir, "piped.db")
 	check.OK(t, os.WriteFile(piped, []byte(stdout), 0o600))
-	has(t, stderr, "which are not checked")
+	has(t, stderr, "check them with: oauth-server restore --check")
 	var checked shownBackup
 	runJSON(t, &checked, "", "restore", piped, "--check")
 	check.Equal(t, "clients", checked.Records["clients"], 2)
 
-	runFails(t, command.ExitFailed, "is there already", "", on(data, "backup "+piped)...)
+	runFails(t, command.ExitFailed, "already exists", "", on(data, "backup "+piped)...)
 	runFails(t, command.ExitUsage, "is the data file itself", "", on(data, "backup "+data+" --force")...)
-	runFails(t, command.ExitUsage, "no regular file", "", on(data, "backup "+dir+" --force")...)
+	runFails(t, command.ExitUsage, "not a regular file", "", on(data, "backup "+dir+" --force")...)
 	runOK(t, "", on(data, "backup "+piped+" --force")...)
-	runFails(t, command.ExitFailed, "there is no data file", "", on(filepath.Join(dir, "none.db"), "backup x")...)
+	runFails(t, command.ExitFailed, "none.db does not exist", "", on(filepath.Join(dir, "none.db"), "backup x")...)
 	runFails(t, command.ExitUsage, "mongodump", "", "backup", "x", "--mongodb-uri", "mongodb://h")
 	left, err := os.ReadDir(dir)
 	check.OK(t, err)
@@ -121,8 +121,8 @@ func TestRestore(t *testing.T) {
 
 	elsewhere := filepath.Join(t.TempDir(), "new.db")
 	for _, flag := range []string{"", " --yes"} {
-		runFails(t, command.ExitFailed, "This makes a new one: the store "+elsewhere, "", on(elsewhere, "restore "+backup+flag)...)
-		runFails(t, command.ExitFailed, "confirm the new one with --create", "", on(elsewhere, "restore "+backup+flag)...)
+		runFails(t, command.ExitFailed, "This creates the store "+elsewhere, "", on(elsewhere, "restore "+backup+flag)...)
+		runFails(t, command.ExitFailed, "confirm with --create", "", on(elsewhere, "restore "+backup+flag)...)
 	}
 	left, err := os.ReadDir(filepath.Dir(elsewhere))
 	check.OK(t, err)
@@ -155,7 +155,7 @@ func TestRestore(t *testing.T) {
 	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 	check.OK(t, os.WriteFile(data, bytes.Repeat([]byte{7}, 20_000), 0o600))
-	runFails(t, command.ExitFailed, "move this away", "", on(data, "restore "+backup+" --yes --create")...)
+	runFails(t, command.ExitFailed, "move this file away", "", on(data, "restore "+backup+" --yes --create")...)
 	check.OK(t, os.Truncate(data, 0))
 	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
@@ -225,8 +225,8 @@ func TestRestoreThatCannotBeServed(t *testing.T) {
 	server := servingAt(t, append(fixed(t, "serve"), "--data", data, "--keys-secret-file", secretFile())...)
 	var shop credentials
 	runJSON(t, &shop, "", on(data, "client create shop")...)
-	runFails(t, command.ExitFailed, "has put the former data file back", "", on(data, "restore "+backup+" --yes")...)
+	runFails(t, command.ExitFailed, "returned to the old data file", "", on(data, "restore "+backup+" --yes")...)
 	askToken(t, server.clients, shop)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"shop"})
-	has(t, server.log.String(), "putting the former one back")
+	has(t, server.log.String(), "returning to the old one")
 }

@@ -46,7 +46,7 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 	unset := "oauth-server limits unset " + q
 	want := []string{
 		unset, unset + ` --for-user 'o'\''hara'`, unset + " --for-user 'u1'", unset + " --for-user 'u2'", unset + " --for-user 'u3'",
-		unset + " --for-user 'u4'", "... and so on for 2 more, which this shows: oauth-server limits get " + q, candidate,
+		unset + " --for-user 'u4'", "... and 2 more users; list them with: oauth-server limits get " + q, candidate,
 	}
 	deletes(want...)
 	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
@@ -92,6 +92,6 @@ func TestDeletingAClientNamesItsBans(t *testing.T) {
 	for i := range 5 {
 		many = append(many, fmt.Sprintf("oauth-server limits unban 'many' --forget --user 'u%d'", i))
 	}
-	deletes("many", append(many, "... and so on for others, whom this shows: oauth-server limits bans 'many' --ended")...)
+	deletes("many", append(many, "... and more bans; list them with: oauth-server limits bans 'many' --ended")...)
 	o.stop(t)
 }

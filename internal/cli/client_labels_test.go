@@ -73,8 +73,8 @@ func TestClientLabels(t *testing.T) {
 func TestInvalidLabelsAreUsageErrors(t *testing.T) {
 	for args, says := range map[string]string{
 		"client create shop --label team":                  `labels.team: "team" is not name=value`,
-		"client create shop --label team=a --label team=b": "labels.team: is given twice",
-		"client update shop --label Team=a":                `the name "Team" needs`,
+		"client create shop --label team=a --label team=b": "labels.team: is a duplicate",
+		"client update shop --label Team=a":                `the name "Team" must have`,
 		"client update shop --remove-label team=a":         "give the name of the label, without a value",
 		"client list --label team=a/b":                     "--label: the value",
 		"client list --label=":                             "--label: the name",

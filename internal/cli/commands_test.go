@@ -34,21 +34,21 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"argument missing", "client create", 2, "client create: ID is missing"},
 		{"argument too many", "client show a b", 2, `client show: unexpected argument "b"`},
 		{"bad setting", "serve --listen 9096", 2, `listen: "9096" is not host:port (--listen)`},
-		{"two stores", "client list --data x --mongodb-uri mongodb://h", 2, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
-		{"demo with a store", "serve --demo --data x", 2, "--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration"},
+		{"two stores", "client list --data x --mongodb-uri mongodb://h", 2, "store: embedded (--data) and mongodb (--mongodb-uri) cannot be used together"},
+		{"demo with a store", "serve --demo --data x", 2, "--demo uses a temporary store: leave out --data, --mongodb-uri and store settings"},
 		{"no such configuration", "serve --config no-such.yaml", 2, "--config: open no-such.yaml: no such file or directory"},
 		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grant_types[0]: unknown grant type "implicit"`},
 		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
-		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs at least 8 characters, and at most 1024 bytes"},
-		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
-		{"client of a user's name", "client create ada --data " + data, 1, `there is a user "ada": the tokens of a client and a user of one name would have the same sub; choose another ID`},
+		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: must have at least 8 characters and at most 1024 bytes"},
+		{"client exists", "client create taken --data " + data, 1, `client "taken" already exists`},
+		{"client of a user's name", "client create ada --data " + data, 1, `user "ada" has this name, and their tokens would have the same sub; choose another ID`},
 		{"public resource server", "client create x --public --redirect-uri https://x.example/cb --resource-server --data " + data, 2, "resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"},
-		{"client missing", "client show nobody --data " + data, 1, `there is no client "nobody"`},
-		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
-		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
-		{"user missing", "user delete nobody --data " + data, 1, `there is no user "nobody"`},
-		{"no such data file", "client list --data no-such.db", 1, "there is no data file no-such.db: name it with --data, or create it with serve or a create command"},
+		{"client missing", "client show nobody --data " + data, 1, `client "nobody" does not exist`},
+		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `client "nobody" does not exist`},
+		{"client to delete missing", "client delete nobody --data " + data, 1, `client "nobody" does not exist`},
+		{"user missing", "user delete nobody --data " + data, 1, `user "nobody" does not exist`},
+		{"no such data file", "client list --data no-such.db", 1, "data file no-such.db does not exist: give --data, or create it with serve or a create command"},
 		{"help", "serve --help", 0, ""},
 		{"group", "client", 0, ""},
 	}
@@ -133,14 +133,14 @@ func TestAdminClients(t *testing.T) {
 		{"--admin --scope ratelimit:write", command.ExitOK, "", []string{"ratelimit:write", "ratelimit:read", "registrations:read", "registrations:write"}, "client_credentials"},
 		{"--admin --scope ratelimit:read", command.ExitUsage, "use --admin=read", nil, ""},
 		{"--admin=read --scope ratelimit:write", command.ExitUsage, "leave out the scope ratelimit:write", nil, ""},
-		{"--admin=some", command.ExitUsage, `"some" is none of read, write`, nil, ""},
-		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", command.ExitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code"},
+		{"--admin=some", command.ExitUsage, `"some" is not one of read, write`, nil, ""},
+		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code"},
 		{"--admin=read --grant password", command.ExitOK, "user operator NAME on|read", []string{"ratelimit:read", "registrations:read"}, "password"},
-		{"--admin read", command.ExitUsage, `"read" stands by itself: write --admin=read`, nil, ""},
-		{"--admin --redirect-uri http://127.0.0.1/", command.ExitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
-		{"--admin --public --redirect-uri http://127.0.0.1/", command.ExitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
-		{"--admin --grant client_credentials --grant password", command.ExitOK, "the secret of this client alone may read and change limits, clients and users", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "client_credentials password"},
-		{"--admin=read --grant password --grant client_credentials", command.ExitOK, "the secret of this client alone may read limits, clients and users", []string{"ratelimit:read", "registrations:read"}, "password client_credentials"},
+		{"--admin read", command.ExitUsage, `"read" is a separate argument: write --admin=read`, nil, ""},
+		{"--admin --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
+		{"--admin --public --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
+		{"--admin --grant client_credentials --grant password", command.ExitOK, "the client's secret alone is enough to read and change limits, clients and users", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "client_credentials password"},
+		{"--admin=read --grant password --grant client_credentials", command.ExitOK, "the client's secret alone is enough to read limits, clients and users", []string{"ratelimit:read", "registrations:read"}, "password client_credentials"},
 	} {
 		id := "c" + strings.ReplaceAll(tt.args, " ", "_")
 		stderr, status := create(id, strings.Fields(tt.args)...)
@@ -150,7 +150,7 @@ func TestAdminClients(t *testing.T) {
 		if tt.status != command.ExitOK {
 			continue
 		}
-		if alone := strings.Contains(stderr, "secret of this client alone"); alone != strings.Contains(tt.says, "alone") {
+		if alone := strings.Contains(stderr, "secret alone is enough"); alone != strings.Contains(tt.says, "alone") {
 			t.Errorf("%s: %s", tt.args, stderr)
 		}
 		var shown struct {
@@ -185,8 +185,8 @@ func TestOperators(t *testing.T) {
 		}
 	}
 	for args, says := range map[string]string{
-		"user operator nobody on": `there is no user "nobody"`, "user operator ada yes": `"yes" is none of on, read, off`,
-		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "none of read, write",
+		"user operator nobody on": `user "nobody" does not exist`, "user operator ada yes": `"yes" is not one of on, read, off`,
+		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "not one of read, write",
 		"user create --password-stdin --operator read": "write --operator=read",
 	} {
 		if _, stderr, status := run(t, adaPassword, with(strings.Fields(args)...)...); status == command.ExitOK || !strings.Contains(stderr, says) {

@@ -49,27 +49,27 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	check.Equal(t, "passed of 6", passed(5), 5)
 
 	writeLimit(t, file, 8)
-	o.awaitLog(t, `msg="configuration file read again" changed=[rate_limit.default.client]`)
+	o.awaitLog(t, `msg="configuration file reloaded" changed=[rate_limit.default.client]`)
 	check.Equal(t, "passed after 6 became 8", passed(5), 3)
 
 	writeLimit(t, file, 9)
 	o.hangups <- syscall.SIGHUP
-	o.awaitLog(t, `msg="configuration file is in use"`)
+	o.awaitLog(t, `msg="configuration file unchanged"`)
 	check.Equal(t, "passed after 8 became 9", passed(5), 1)
 
 	writeLimit(t, file, 100, "drain_delay: x", "no_such_field: 1")
-	o.awaitLog(t, `level=ERROR msg="configuration file refused; the last good one stays in use"`)
+	o.awaitLog(t, `level=ERROR msg="configuration file rejected; keeping the last valid one"`)
 	check.Equal(t, "passed", passed(1), 0)
 	has(t, o.log.String(), "oauth-server.yaml:2", "oauth-server.yaml:3")
 	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"),
 		`{"status":"ready","checks":{"configuration_file":"the changed file is refused; the last good one stays in use"}}`)
 	instances := []string{"limits", "status", "--server", o.operators, "--token", token}
-	has(t, runOK(t, "", instances...), ", the newest is refused: ")
+	has(t, runOK(t, "", instances...), ", the newest is invalid: ")
 
 	writeLimit(t, file, 10, "tokens: { access_ttl: 5m }")
-	o.awaitLog(t, `need a restart; the others are in use" fields=[tokens.access_ttl]`)
+	o.awaitLog(t, `need a restart; all other changes are applied" fields=[tokens.access_ttl]`)
 	check.Equal(t, "passed after 9 became 10", passed(5), 1)
-	has(t, runOK(t, "", instances...), ", to be restarted for tokens.access_ttl")
+	has(t, runOK(t, "", instances...), ", restart needed for tokens.access_ttl")
 	o.stop(t)
 }
 

@@ -53,7 +53,7 @@ rate_limit:
 	var changed any
 	out, errs, status := run(t, "", append(limits("trust", "btach"), "-o", "json")...)
 	check.Equal(t, "status", status, command.ExitOK)
-	has(t, errs, `warning: No request of the client "btach"`, "did you mean batch?")
+	has(t, errs, `warning: Client "btach" is unknown`, "did you mean batch?")
 	check.OK(t, json.Unmarshal([]byte(out), &changed))
 	_, errs, _ = run(t, "", limits("set", "batch", "--client", "9/60s")...)
 	check.Equal(t, "of a known client", errs, "")

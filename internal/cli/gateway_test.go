@@ -93,8 +93,8 @@ rate_limit:
 	_, body := send(t, req)
 	check.Equal(t, "OPTIONS *", body, "upstream *")
 	o.stop(t)
-	if log := o.log.String(); strings.Contains(log, "not registered") {
-		t.Errorf("the log says that clients are not registered:\n%s", log)
+	if log := o.log.String(); strings.Contains(log, "unregistered") {
+		t.Errorf("the log reports unregistered clients:\n%s", log)
 	}
 }
 
@@ -105,12 +105,12 @@ func TestGatewayOptions(t *testing.T) {
 	}{
 		"no upstream":             {[]string{"gateway"}, "--upstream is missing"},
 		"no token path":           {[]string{"gateway", "--upstream", "https://idp.example"}, "gateway.token_path"},
-		"a path":                  {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
+		"a path":                  {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "only a scheme and a host"},
 		"http elsewhere":          {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
 		"a pattern in a name":     {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
-		"a public judge":          {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
-		"a judge and upstream":    {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
-		"a public Envoy":          {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"a public judge":          {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up limits"},
+		"a judge and upstream":    {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be used together with upstream"},
+		"a public Envoy":          {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up limits"},
 		"Envoy and upstream":      {[]string{"gateway", "--envoy-listen", "127.0.0.1:0", "--upstream", "https://idp.example", "--token-path", "/token"}, "needs judge"},
 		"Envoy alone":             {[]string{"gateway", "--envoy-listen", "127.0.0.1:0"}, "needs judge"},
 		"no address for Envoy":    {[]string{"gateway", "--judge", "--envoy-listen", "here"}, "gateway.envoy_listen"},
@@ -119,9 +119,9 @@ func TestGatewayOptions(t *testing.T) {
 		"a judge's claim":         {[]string{"gateway", "--judge", "--subject-claim", "name"}, "gateway.subject_claim: has no effect with judge"},
 		"a judge's memory":        {[]string{"gateway", "--judge", "--max-subjects", "5000"}, "gateway.max_subjects: has no effect with judge"},
 		"a judge's shared memory": {[]string{"gateway", "--judge", "--share-subjects=false"}, "gateway.share_subjects: has no effect with judge"},
-		"a judge's token path":    {[]string{"gateway", "--judge", "--token-path", "/token"}, "gateway.token_path: has no effect with judge but for envoy_listen"},
-		"a demo with a judge":     {[]string{"gateway", "--demo", "--judge", "--check-config"}, "cannot be set with upstream"},
-		"a demo with a store":     {[]string{"gateway", "--demo", "--check-config"}, "temporary store of its own"},
+		"a judge's token path":    {[]string{"gateway", "--judge", "--token-path", "/token"}, "gateway.token_path: has no effect with judge, except for envoy_listen"},
+		"a demo with a judge":     {[]string{"gateway", "--demo", "--judge", "--check-config"}, "cannot be used together with upstream"},
+		"a demo with a store":     {[]string{"gateway", "--demo", "--check-config"}, "its own upstream and a temporary store"},
 		"the option of gateway":   {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,6 +240,6 @@ func TestGatewayForEnvoy(t *testing.T) {
 		`oauth_gateway_request_duration_seconds_count{outcome="passed"} 3`, `oauth_gateway_request_duration_seconds_count{outcome="denied"} 1`)
 
 	second := anywhere([]string{"gateway", "--judge", "--envoy-listen", address, "--data", storeFile(t)})
-	has(t, runFails(t, command.ExitFailed, "--envoy-listen: ", "", second...), "choose another address")
+	has(t, runFails(t, command.ExitFailed, "--envoy-listen: ", "", second...), "set another address")
 	o.stop(t)
 }

@@ -29,7 +29,7 @@ func TestHangupWhileTheServerStarts(t *testing.T) {
 	check.OK(t, f.Close())
 	p.listening(t)
 	check.Eventually(t, "it is looked at after the start", func() bool {
-		return strings.Contains(p.log.String(), "no configuration file to read again") // a pipe is read once
+		return strings.Contains(p.log.String(), "no configuration file to reload") // a pipe is read once
 	})
 	p.stop(t)
 }

@@ -22,12 +22,12 @@ func withHint(cmd *cobra.Command, err error) error {
 		at = "on " + op.Addr.String()
 	}
 	for _, other := range []struct{ flag, how string }{
-		{"url", "give the address of another one with --url"},
-		{"server", "give the admin address of another one with --server or OAUTH_SERVER, and the address of the issuer with --issuer"},
-		{"issuer", "give the address of another one with --issuer or OAUTH_ISSUER"},
+		{"url", "give its address with --url"},
+		{"server", "give its admin address with --server or OAUTH_SERVER, and its issuer with --issuer"},
+		{"issuer", "give its address with --issuer or OAUTH_ISSUER"},
 	} {
 		if cmd.Flags().Lookup(other.flag) != nil {
-			return fmt.Errorf("%w\nno server listens %s: start it with oauth-server serve, or %s", err, at, other.how)
+			return fmt.Errorf("%w\nno server listens %s: start one with oauth-server serve, or %s", err, at, other.how)
 		}
 	}
 	return err

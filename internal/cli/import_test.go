@@ -42,7 +42,7 @@ func TestImport(t *testing.T) {
 		says string
 	}{
 		{clients("shop"), []string{"client", "import", "-"}, "imported 1 client\n"},
-		{"", []string{"user", "import", file, "--check"}, "the file is in order: 2 users\n"},
+		{"", []string{"user", "import", file, "--check"}, "the file is valid: 2 users\n"},
 		{"", []string{"user", "import", file}, "imported 2 users"},
 	} {
 		has(t, runOK(t, step.in, on(step.args...)...), step.says)
@@ -87,7 +87,7 @@ func TestImportOfBadLines(t *testing.T) {
 	}, "\n")
 	says := []string{
 		"line 2: line 1 has the same name", "line 3: username: ", "line 3: password_hash: neither", "line 3: operator: ", "line 3: x: ",
-		"line 4: there is a client", "line 5, column 2: ", "line 6: password_hash: 90000000 iterations",
+		"line 4: the client already exists", "line 5, column 2: ", "line 6: password_hash: 90000000 iterations",
 		"5 of 6 lines have problems\n",
 	}
 	listed := func() (n int) {
@@ -103,7 +103,7 @@ func TestImportOfBadLines(t *testing.T) {
 		check.Equal(t, tt.flag+" users", listed(), tt.want)
 	}
 	_, stderr, _ := run(t, `{"client_id": "x"}`+"\n"+`{"client_id": "y", "client_secret_hash": "$2b$10$abc"}`+"\n"+`{"client_id": "z", "client_secret": "s"}`, on("client", "import", "-")...)
-	has(t, stderr, "line 1: client_secret_hash: is missing", "line 2: client_secret_hash: needs a SHA-256", "line 3: client_secret: ")
+	has(t, stderr, "line 1: client_secret_hash: is missing", "line 2: client_secret_hash: must be a SHA-256", "line 3: client_secret: ")
 }
 
 // TestImportWithoutAnyLineInOrder does not offer --partial, which would import nothing.
@@ -111,7 +111,7 @@ func TestImportWithoutAnyLineInOrder(t *testing.T) {
 	data := storeFile(t)
 	for _, flag := range []string{"--create", "--partial"} {
 		_, stderr, status := run(t, "{}\n", "user", "import", "-", flag, "--data", data)
-		if status != command.ExitFailed || strings.Contains(stderr, "with --partial") || !strings.Contains(stderr, "Mend the lines: none is in order.") {
+		if status != command.ExitFailed || strings.Contains(stderr, "with --partial") || !strings.Contains(stderr, "Fix the lines: none is valid.") {
 			t.Errorf("%s: status %d: %s", flag, status, stderr)
 		}
 	}

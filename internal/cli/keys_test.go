@@ -54,8 +54,8 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no secret":      {nil, "it is encrypted, and no secret is given: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file"},
-		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with another secret than those that are given: give that one as well, after a comma, in OAUTH_KEYS_SECRET"},
+		"no secret":      {nil, "it is encrypted, but no secret is set: set its secret in OAUTH_KEYS_SECRET or keys.secret_file"},
+		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with a secret that is not set: add its secret after a comma in OAUTH_KEYS_SECRET"},
 	} {
 		_, stderr, status := run(t, "", anywhere(append([]string{"serve", "--data", data}, tc.args...))...)
 		if status != command.ExitFailed || !strings.Contains(stderr, tc.want) {
@@ -86,24 +86,24 @@ func TestKeysCommands(t *testing.T) {
 	if out, _, _ := run(t, "", "keys", "list", "--data", data); !strings.Contains(out, "ENCRYPTION\n"+old+"  ES256      1           signs") || !strings.HasSuffix(out, "  none\n") {
 		t.Errorf("a key in clear:\n%s", out)
 	}
-	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != command.ExitOK || !strings.Contains(stderr, "is stored in clear, like the key before it") {
+	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != command.ExitOK || !strings.Contains(stderr, "is stored unencrypted, like the previous key") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	runFails(t, command.ExitFailed, "published already", "", "keys", "rotate", "--data", data)
+	runFails(t, command.ExitFailed, "already published", "", "keys", "rotate", "--data", data)
 	var listed []shownKey
 	runJSON(t, &listed, "", "keys", "list", "--data", data)
 	if len(listed) != 2 || listed[0].State != "next" || listed[1].State != "signs" || time.Until(listed[0].ActiveFrom) < 23*time.Hour {
 		t.Errorf("%+v", listed)
 	}
 	for answer, want := range map[string]string{"n\n": "nothing was changed", "": "confirm with --yes"} {
-		has(t, runFails(t, command.ExitFailed, want, answer, "keys", "rotate", "--now", "--data", data), "so far becomes invalid")
+		has(t, runFails(t, command.ExitFailed, want, answer, "keys", "rotate", "--now", "--data", data), "All existing access tokens become invalid")
 	}
 	runFails(t, command.ExitUsage, "", "", "keys", "rotate", "--secret-lost", "--data", data)
 
 	p = serving(t, "serve", "--data", data, "--keys-secret-file", secret) // encrypts them
 	p.stop(t)
 	for args, want := range map[string]string{
-		"": "no secret is given", "--keys-secret-file " + keyFile(t, otherSecret): "another secret",
+		"": "no secret is set", "--keys-secret-file " + keyFile(t, otherSecret): "a secret that is not set",
 	} {
 		_, stderr, status := run(t, "", append([]string{"keys", "rotate", "--now", "--yes", "--data", data}, strings.Fields(args)...)...)
 		if status != command.ExitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "invalid") {
@@ -116,7 +116,7 @@ func TestKeysCommands(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 	out, stderr, status := run(t, "", "keys", "rotate", "--now", "--yes", "--secret-lost", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
-	if status != command.ExitOK || !strings.Contains(out, "withdrew "+answer.Made[0].ID) || stderr != "Servers refuse every earlier access token within two seconds. Clients must get a new one.\n" {
+	if status != command.ExitOK || !strings.Contains(out, "withdrew "+answer.Made[0].ID) || stderr != "Servers refuse all existing access tokens within two seconds. Clients must get new ones.\n" {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 }

@@ -69,32 +69,32 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 		{
 			"a policy", "policies/shop",
 			[]adminapi.AuditEntry{change(412, "update", ten, twenty)},
-			"shop was changed by ops-anna 3 s ago (change 412: client 10/60s -> 20/60s); look at it and run the command again",
+			"shop: changed by ops-anna 3 s ago (change 412: client 10/60s -> 20/60s); check it and run the command again",
 		},
 		{
 			"removed, after others", "policies/shop",
 			[]adminapi.AuditEntry{change(9, "delete", ten, "null"), change(8, "update", ten, twenty), change(7, "update", ten, ten)},
-			"shop was removed by ops-anna 3 s ago (change 9: no client (was 10/60s)), after 2 other changes; look at it and run the command again",
+			"shop: removed by ops-anna 3 s ago (change 9: no client (was 10/60s)), after 2 other changes; check it and run the command again",
 		},
 		{
 			"the settings", "settings",
 			[]adminapi.AuditEntry{change(2, "update", `{"mode":"off"}`, `{"mode":"dry_run\u001b[2J"}`)},
-			"what holds for all clients was changed by ops-anna 3 s ago (change 2: mode off -> dry_run\\x1b[2J); look at it and run the command again",
+			"the settings for all clients: changed by ops-anna 3 s ago (change 2: mode off -> dry_run\\x1b[2J); check it and run the command again",
 		},
 		{
 			"a candidate", "candidates/_default",
 			[]adminapi.AuditEntry{change(3, "update", "null", ten)},
-			"the candidate for the default limits was changed by ops-anna 3 s ago (change 3: client 10/60s); look at it and run the command again",
+			"the candidate for the default limits: changed by ops-anna 3 s ago (change 3: client 10/60s); check it and run the command again",
 		},
 		{
 			"a user", "users/ada",
 			[]adminapi.AuditEntry{change(7, "operator", "null", `{"operator":"read"}`)},
-			"ada was changed by ops-anna 3 s ago (change 7: operator read); look at it and run the command again",
+			"ada: changed by ops-anna 3 s ago (change 7: operator read); check it and run the command again",
 		},
 		{
 			"another file", "policies/shop",
 			[]adminapi.AuditEntry{},
-			"nothing was changed: another file; look at limits status and run the command again",
+			"nothing was changed: another file; check limits status and run the command again",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			_, stderr, status := run(t, "", "limits", "dry-run", "on", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL)
-			want := "The server could not read the newest state from its store: this is how it was 1 min ago.\noauth-server: " + tt.want + "\n"
+			want := "The server cannot reach its store. The state shown is from 1 min ago.\noauth-server: " + tt.want + "\n"
 			if status != command.ExitFailed || stderr != want {
 				t.Errorf("exit status %d: %s\nwant: %s", status, stderr, want)
 			}

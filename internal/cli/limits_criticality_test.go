@@ -56,7 +56,7 @@ policies:
 	shows("get batch", "criticality sheddable changed here\n")
 	s.write("policies:\n  batch: {criticality: high}\n")
 	_, stderr := s.limits(2, "apply -f FILE --yes")
-	has(t, stderr, `policies.batch.criticality: "high" is none of "critical_plus", "critical", "sheddable_plus", "sheddable"`, ":2)")
+	has(t, stderr, `policies.batch.criticality: "high" is not one of "critical_plus", "critical", "sheddable_plus", "sheddable"`, ":2)")
 }
 
 // TestCriticalityOfACandidate: it comes into force when the candidate is promoted.

@@ -146,7 +146,7 @@ candidates:
 	has(t, stdout, "policies/shop", "In the last 10 minutes, this change would have denied no request")
 	check.Equal(t, "version after questions", s.version(), before)
 	stdout, _ = s.limits(0, "apply -f FILE --prune --yes --reason merged")
-	has(t, stdout, "removed", "The limits are now those of "+s.file)
+	has(t, stdout, "removed", "The limits in "+s.file+" are now applied")
 	check.Equal(t, "version: one change", s.version(), before+1)
 	stdout, _ = s.limits(0, "get batch")
 	has(t, stdout, "trusted        no")
@@ -174,19 +174,19 @@ func TestBadLimitsFile(t *testing.T) {
 	s := newLimitsServer(t)
 	good := "policies:\n  batch: {trusted: true}\n"
 	for text, says := range map[string]string{
-		"":                                     "is empty; a file that sets nothing has {}",
+		"":                                     "is empty; write {} to set nothing",
 		"[]":                                   "must be an object…FILE:1",
 		"policies: [":                          "did not find expected node content…FILE:2",
-		good + "policy: {}\n":                  "policy: unknown field; there are settings, tiers, policies, overrides, candidates…FILE:3",
-		good + "  batch: {}\n":                 "policies.batch: is given twice, first in line 2…FILE:3",
-		good + "  shop:\n":                     "policies.shop: must be an object; one that sets nothing is {}…FILE:3",
+		good + "policy: {}\n":                  "policy: unknown field; the fields are settings, tiers, policies, overrides, candidates…FILE:3",
+		good + "  batch: {}\n":                 "policies.batch: is a duplicate of line 2…FILE:3",
+		good + "  shop:\n":                     "policies.shop: must be an object; write {} to set nothing…FILE:3",
 		good + "settings:\n":                   "settings: must be an object; to set nothing, leave it out…FILE:3",
 		good + "  shop:\n    usr: []\n":        "policies.shop.usr: unknown field…FILE:4",
 		good + "  shop:\n    trusted: perhaps": "policies.shop.trusted: must be true or false…FILE:4",
 		good + "  shop:\n    user:\n      - requests: 1\n        window: 2w\n": "policies.shop.user[0].window: must be a duration…FILE:6",
 		good + "  shop:\n    user:\n      - requests: 0\n":                     "policies.shop.user[0].requests…FILE:5",
 		good + "  shop:\n    user: [{requests: 1, frames: 0}]\n":               "policies.shop.user[0].frames…FILE:4",
-		good + "  shpo: {}\n": `policies.shpo: there is no client "shpo"…FILE:3`,
+		good + "  shpo: {}\n": `policies.shpo: client "shpo" does not exist…FILE:3`,
 		"overrides:\n  shop ada: {user: [{requests: 1}]}\n  shop  ada: {user: [{requests: 1}]}\n": `overrides["shop  ada"].username: begins or ends with white space…FILE:3`,
 		good + "  ops: {client: [{requests: 1, window: 24h}]}\n":                                  "lock out the admin client",
 	} {
@@ -200,7 +200,7 @@ func TestBadLimitsFile(t *testing.T) {
 	}
 	s.write(good + heavyTiers())
 	_, stderr := s.limits(1, "apply -f FILE --yes")
-	has(t, stderr, " changes 91 targets, which is more than one change can")
+	has(t, stderr, " changes 91 targets, but one change can have about a thousand")
 	s.limits(1, "apply -f FILE.none --yes")
 	s.limits(2, "diff -f FILE.none")
 	s.limits(2, "apply")
@@ -239,9 +239,9 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	stdout, _ = s.limits(0, "get shop")
 	has(t, stdout, "until ", "50/60s")
 	_, stderr := s.limits(0, "set shop --note x --check")
-	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
+	has(t, stderr, "The value being changed was temporary, until ", "The new one is permanent")
 	_, stderr = s.limits(0, "set shop --note x")
-	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
+	has(t, stderr, "The value being changed was temporary, until ", "The new one is permanent")
 	s.limits(1, "diff -f FILE")
 	s.limits(0, "apply -f FILE --for 7d --yes")
 	stdout, _ = s.limits(0, "get shop")
@@ -252,15 +252,15 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	stdout, _ = s.limits(1, "diff -f FILE")
 	has(t, stdout, "policies/shop   lasts (was until 2", "policies/batch  note x")
 	stdout, _ = s.limits(0, "apply -f FILE --for 3h --yes")
-	has(t, stdout, "policies/shop, for 3h   was until 2", "policies/batch, for 3h  note x", "are now those of "+s.file+", until 2")
+	has(t, stdout, "policies/shop, for 3h   was until 2", "policies/batch, for 3h  note x", "The limits in "+s.file+" are now applied, until 2")
 	stdout, _ = s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
 	has(t, stdout, "policies/shop, until 2", "removed (note x); was until 2")
 	_, stderr = s.limits(1, "unset shop --candidate")
-	has(t, stderr, "there is no candidate for shop\n")
+	has(t, stderr, "shop: no candidate exists\n")
 	stdout, _ = s.limits(0, "set --tier gold --user 1/60s --yes")
-	has(t, stdout, "for all its clients; every")
+	has(t, stdout, "for all its clients; in effect")
 	stdout, _ = s.limits(0, "unset --tier gold --for 2h --yes")
-	has(t, stdout, "is now removed, for 2h; every")
+	has(t, stdout, "is now removed, for 2h; in effect")
 	s.limits(1, "set shop --user 1/60s --for 30s")
 	s.limits(2, "undo x")
 	s.limits(1, "undo 99")
@@ -294,7 +294,7 @@ func TestApplyBesideAnotherChange(t *testing.T) {
 	}))
 	t.Cleanup(between.Close)
 	stderr := runFails(t, command.ExitFailed, "", "", "limits", "apply", "-f", s.file, "--yes", "--server", between.URL, "--token", s.token)
-	has(t, stderr, "shop was changed by ops ", fmt.Sprintf("(change %d: mode dry_run); look at it and run the command again", firstChange))
+	has(t, stderr, "shop: changed by ops ", fmt.Sprintf("(change %d: mode dry_run); check it and run the command again", firstChange))
 	check.Equal(t, "version", s.version(), firstChange)
 	stdout, _ := s.limits(0, "get batch")
 	has(t, stdout, "trusted        no")
@@ -319,6 +319,6 @@ func TestApplyThatIsKilled(t *testing.T) {
 	_ = answer.Close()
 	check.Equal(t, "version", s.version(), 0)
 	stdout, _ := s.limits(0, "apply -f FILE --yes")
-	has(t, stdout, "The limits are now those of")
+	has(t, stdout, "are now applied")
 	check.Equal(t, "version", s.version(), firstChange)
 }

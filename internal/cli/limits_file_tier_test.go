@@ -54,7 +54,7 @@ overrides:
 	_, override, _ := strings.Cut(file, "  shop ada")
 	s.write(file + "  shop Ada" + override)
 	_, stderr = s.limits(2, "diff -f FILE")
-	has(t, stderr, "is there already, with the name in another form")
+	has(t, stderr, "duplicates an entry that spells the name differently")
 
 	s.write("{}\n")
 	s.limits(0, "apply -f FILE --prune --yes")

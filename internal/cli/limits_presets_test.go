@@ -43,11 +43,11 @@ func TestPresets(t *testing.T) {
 
 	before := s.version()
 	for args, says := range map[string]string{
-		"set shop --preset oktta":                     `--preset: "oktta" is none of auth0-free, ebay, entra, okta, zoho`,
+		"set shop --preset oktta":                     `--preset: "oktta" is not one of auth0-free, ebay, entra, okta, zoho`,
 		"set shop --preset=":                          "--preset is empty",
-		"set shop --preset okta --user 1/60s":         "--preset contradicts",
-		"set shop --for-user ada --preset okta":       "--preset is about the client",
-		"set --tier partners --preset okta --limit x": "--preset contradicts",
+		"set shop --preset okta --user 1/60s":         "--preset cannot be used",
+		"set shop --for-user ada --preset okta":       "--preset applies to the whole client",
+		"set --tier partners --preset okta --limit x": "--preset cannot be used",
 		"presets okta":                                "okta",
 	} {
 		_, stderr := s.limits(2, args)
@@ -62,16 +62,16 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 	args := "limits set shop --user 1/60s --user ten/60,burst=5 --user 0/1s,frames=61 --client x --limit 1/1s --window 60s --preset okta"
 	stderr := runFails(t, command.ExitUsage, "", "", append(strings.Fields(args), flags...)...)
 	check.Equal(t, "refused", strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "oauth-server: ", "")), "\n"), []string{
-		"--requests and --window belong together",
+		"--requests needs --window, and --window needs --requests",
 		`--user[1].requests: "ten" is not a number of requests`,
-		`--user[1].window: "60" is not a duration with its unit, such as 60s`,
-		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants`,
+		`--user[1].window: "60" is not a duration with a unit, such as 60s`,
+		`--user[1]: unknown option "burst": the options are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants`,
 		`--user[2].requests: 0 is not between 1 and 1000000000`,
 		`--user[2].frames: 61 is not between 1 and 60`,
-		"--limit and --user contradict each other",
-		`--client[0]: limit "x": REQUESTS/WINDOW is needed, such as 10/60s`,
-		"--limit and --client contradict each other",
-		"--preset contradicts the limits of other flags: leave one out",
+		"--limit and --user cannot be used together",
+		`--client[0]: limit "x": expected REQUESTS/WINDOW, such as 10/60s`,
+		"--limit and --client cannot be used together",
+		"--preset cannot be used together with flags for limits",
 	})
 	check.Equal(t, "asked", *asked, []string{})
 }
@@ -95,5 +95,5 @@ func TestPresetForSomeGrants(t *testing.T) {
 	s := newLimitsServer(t)
 	s.limits(0, "set shop --user 2/1s --yes")
 	_, stderr := s.limits(0, "set shop --preset okta")
-	has(t, stderr, "Requests of authorization_code are not limited by user any more.")
+	has(t, stderr, "Requests of authorization_code are no longer limited per user.")
 }

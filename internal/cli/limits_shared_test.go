@@ -60,7 +60,7 @@ func TestResetOfASource(t *testing.T) {
 	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
 	has(t, table(stdout), " reset clients/shop/counters (all users)\n")
 	_, stderr := s.limits(1, "reset shop --user x\x1by")
-	has(t, stderr, "username: holds a character that cannot be printed")
+	has(t, stderr, "username: has an unprintable character")
 }
 
 // TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
@@ -106,7 +106,7 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 	check.Equal(t, "differences after all", stdout, "")
 
 	_, stderr := s.limits(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute")
-	has(t, stderr, "client[0].grants: only limits of the list user have it", "total[0].name: ")
+	has(t, stderr, "client[0].grants: is allowed only in the list user", "total[0].name: ")
 
 	s.write(`policies:
   shop:
@@ -118,6 +118,6 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
       - { requests: 5 }
 `)
 	_, stderr = s.limits(2, "apply -f FILE --yes")
-	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
+	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is not one of`, s.file+":4)", "policies.shop.client[0].grants: is allowed only in the list user", s.file+":6)",
 		"policies.shop.source[0].name: ", s.file+":8)")
 }

@@ -32,5 +32,5 @@ func TestTopWithNothingShed(t *testing.T) {
 	server, _ := answering(t, map[string]string{"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[]}`})
 	_, stderr, status := run(t, "", "limits", "top", "--shed", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
 	check.Equal(t, "status", status, command.ExitOK)
-	check.Equal(t, "note", stderr, "No request of a client was refused because the server was overloaded.\n")
+	check.Equal(t, "note", stderr, "No client had requests refused because of overload.\n")
 }

@@ -18,15 +18,15 @@ func TestLimitsCommandLine(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"limits list", 2, "an admin client is needed"},
+		{"limits list", 2, "no credentials"},
 		{"limits list --token x --server ftp://x", 2, "--server:"},
-		{"limits list --token x --server http://192.0.2.1:9097", 2, "in clear"},
-		{"limits list" + me, 1, "not the admin address"},
-		{"limits list --token x --server http://127.0.0.1:1", 1, "no server listens on 127.0.0.1:1: start it with oauth-server serve, or give the admin address"},
-		{"health --url http://127.0.0.1:1/healthz", 1, "no server listens on 127.0.0.1:1: start it with oauth-server serve, or give the address of another one with --url"},
+		{"limits list --token x --server http://192.0.2.1:9097", 2, "unencrypted"},
+		{"limits list" + me, 1, "no issuer at"},
+		{"limits list --token x --server http://127.0.0.1:1", 1, "no server listens on 127.0.0.1:1: start one with oauth-server serve, or give its admin address"},
+		{"health --url http://127.0.0.1:1/healthz", 1, "no server listens on 127.0.0.1:1: start one with oauth-server serve, or give its address with --url"},
 		{"token --issuer http://127.0.0.1:1 --grant client_credentials --client-id x --client-secret y --no-cache", 1, "with --issuer or OAUTH_ISSUER"},
-		{"limits list --sort colour --token x --issuer http://127.0.0.1 --server " + empty.URL, 2, `--sort: "colour" is none of name, requests, denied, usage`},
-		{"limits list --client-secret x --client-secret-stdin", 2, "contradict"},
+		{"limits list --sort colour --token x --issuer http://127.0.0.1 --server " + empty.URL, 2, `--sort: "colour" is not one of name, requests, denied, usage`},
+		{"limits list --client-secret x --client-secret-stdin", 2, "cannot be used together"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			runFails(t, tt.status, tt.says, "", strings.Fields(tt.args)...)

@@ -191,7 +191,7 @@ func TestAuditOfNothing(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"foo", "policies/"} {
-		want := "oauth-server: --target: " + strconv.Quote(target) + " is no target: a target is settings, policies/CLIENT,"
+		want := "oauth-server: --target: " + strconv.Quote(target) + " is not a target: use settings, policies/CLIENT,"
 		for output, entries := range map[string]string{"text": "", "json": `"entries": []`} {
 			stdout, stderr, status := run(t, "", append([]string{"limits", "audit", "--target", target, "-o", output}, flags...)...)
 			if (stdout == "") != (entries == "") || !strings.Contains(stdout, entries) || !strings.HasPrefix(stderr, want) || status != command.ExitUsage {

@@ -72,7 +72,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		{"not a URI", "mongodb://127.0.0.1:x", "store.mongodb.uri: is not valid", command.ExitUsage},
 		{"not an option", "mongodb://127.0.0.1:1/?w=-3", "the MongoDB URI is not valid", command.ExitFailed},
 		{"no such host", "mongodb://no-such-host.invalid", "no MongoDB server answers", command.ExitFailed},
-		{"password", strings.Replace(mongotest.URI(t), "mongodb://", "mongodb://me:hush@", 1), "refuses the user name or password", command.ExitFailed},
+		{"password", strings.Replace(mongotest.URI(t), "mongodb://", "mongodb://me:hush@", 1), "rejects the user name or password", command.ExitFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestNewStoreIsConfirmed(t *testing.T) {
 			for _, answer := range answers {
 				out, stderr, status := run(t, stdin(answer), args...)
 				if status != command.ExitFailed || out != "" || !strings.Contains(stderr, path) ||
-					!strings.HasSuffix(stderr, "nothing was changed: name another data file with --data, or confirm the new one with --create\n") {
+					!strings.HasSuffix(stderr, "nothing was changed: give another --data, or confirm with --create\n") {
 					t.Errorf("after %q: status %d: %s%s", answer, status, out, stderr)
 				}
 				if _, err := os.Stat(path); err == nil {
@@ -61,7 +61,7 @@ func TestEmptyStoreStaysEmpty(t *testing.T) {
 		"keys rotate", "backup " + empty + ".backup",
 	} {
 		out, stderr, status := run(t, "", append(strings.Fields(line), "--data", empty)...)
-		if status != command.ExitFailed || out != "" || !strings.Contains(stderr, "there is nothing in it") {
+		if status != command.ExitFailed || out != "" || !strings.Contains(stderr, "it is empty") {
 			t.Errorf("%s: status %d: %s%s", line, status, out, stderr)
 		}
 	}
@@ -94,7 +94,7 @@ func TestCommandsNameTheirStore(t *testing.T) {
 func TestImportIntoANewStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const line = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}` + "\n"
-	runFails(t, command.ExitFailed, "confirm the new one with --create", line, "client", "import", "-")
+	runFails(t, command.ExitFailed, "confirm with --create", line, "client", "import", "-")
 	if _, err := os.Stat("oauth-server.db"); err == nil {
 		t.Error("a data file was made")
 	}
@@ -118,8 +118,8 @@ func TestNoStoreForNothing(t *testing.T) {
 		{"y\n", []string{"client", "create", "x", "--scope", "openid"}, command.ExitUsage, "openid"},
 		{"password2026", []string{"user", "create", "ada", "--password-stdin", "--create"}, command.ExitUsage, "easy to guess"},
 		{adaPassword, []string{"user", "create", "a b", "--password-stdin", "--create"}, command.ExitUsage, "username"},
-		{good, []string{"client", "import", "-", "--check"}, command.ExitOK, "the file is in order: 1 client"},
-		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, command.ExitFailed, "1 of 2 lines are in order"},
+		{good, []string{"client", "import", "-", "--check"}, command.ExitOK, "the file is valid: 1 client"},
+		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, command.ExitFailed, "1 of 2 lines are valid"},
 		{good + "\n" + bad, []string{"client", "import", "-", "--create"}, command.ExitFailed, "Nothing was imported"},
 		{bad, []string{"client", "import", "-", "--create", "--partial"}, command.ExitFailed, "imported 0 clients"},
 		{"", []string{"client", "import", "-", "--create"}, command.ExitOK, "imported 0 clients"},

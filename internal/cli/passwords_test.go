@@ -33,7 +33,7 @@ func TestWherePasswordsAreHashed(t *testing.T) {
 			has(t, page(t, p.operators+"/metrics"), `oauth_password_hashes_total{place="`)
 			p.stop(t)
 			text := p.log.String()
-			check.Equal(t, "a reason in the log", strings.Contains(text, `msg="passwords are hashed in the server" reason=`), !processes)
+			check.Equal(t, "a reason in the log", strings.Contains(text, `msg="hashing passwords in the server process" reason=`), !processes)
 			if strings.Contains(text, adaPassword) {
 				t.Error("the log has the password")
 			}

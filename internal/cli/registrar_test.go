@@ -39,7 +39,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 	runJSON(t, &shown, "", on("client show shop")...)
 	check.Equal(t, "secrets", len(shown.Secrets), 2)
 	for _, step := range []struct{ args, says string }{
-		{"client rotate-secret shop --end-former", "ended the former secret"},
+		{"client rotate-secret shop --end-former", "ended the old secret"},
 		{"client update shop --resource-server", "resource server"},
 		{"client revoke shop", "revoked all tokens"},
 		{"client rotate-secret shop", "client_secret"},
@@ -58,10 +58,10 @@ func TestRegisteringWhileServing(t *testing.T) {
 		has(t, runOK(t, adaPassword, on(step.args)...), step.says)
 	}
 	for args, says := range map[string]string{
-		"client show nobody": `there is no client "nobody"`, "user show nobody": `there is no user "nobody"`,
-		"client create web": `there is a client "web" already`, "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
+		"client show nobody": `client "nobody" does not exist`, "user show nobody": `user "nobody" does not exist`,
+		"client create web": `client "web" already exists`, "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
 		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
-		"client rotate-secret shop --end-former": "no client", "user revoke bob --session x": "no such",
+		"client rotate-secret shop --end-former": "does not exist", "user revoke bob --session x": "no such",
 	} {
 		_, stderr, status := run(t, "password2026", on(args)...)
 		if status == command.ExitOK || !strings.Contains(stderr, says) {
@@ -85,8 +85,8 @@ func TestServerNamed(t *testing.T) {
 	askToken(t, server.clients, made)
 	runOK(t, "", as(old, "client", "list")...)
 	runFails(t, command.ExitFailed, "client update ID --admin", "", as(old, "client", "delete", "shop")...)
-	runFails(t, command.ExitFailed, "could make no other one afterwards; to do it nevertheless, add --confirm 'ops'\n", "", as(ops, "client", "delete", "ops")...)
-	runFails(t, command.ExitUsage, "contradict each other", "", append(as(ops, "client", "list"), "--data", data)...)
+	runFails(t, command.ExitFailed, "could not make another one afterwards; to do it anyway, add --confirm 'ops'\n", "", as(ops, "client", "delete", "ops")...)
+	runFails(t, command.ExitUsage, "cannot be used together", "", append(as(ops, "client", "list"), "--data", data)...)
 	run(t, "", "client", "delete", "shop", "--data", data)
 	var audit struct {
 		Entries []struct {
@@ -136,9 +136,9 @@ func TestAddressThatIsLeft(t *testing.T) {
 	check.OK(t, json.Unmarshal(left, &access))
 	access.URL = impostor.URL
 	check.OK(t, access.Write(data))
-	for _, says := range []string{"another server", "no admin address is known"} {
+	for _, says := range []string{"another server", "has no known admin address"} {
 		_, stderr, status = run(t, "", "client", "list", "--data", data)
-		if status != command.ExitFailed || !strings.Contains(stderr, says) || !strings.Contains(stderr, "stop that server") {
+		if status != command.ExitFailed || !strings.Contains(stderr, says) || !strings.Contains(stderr, "stop it first") {
 			t.Errorf("status %d: %s", status, stderr)
 		}
 		check.OK(t, os.RemoveAll(data+".admin"))

@@ -35,7 +35,7 @@ func TestTwoRestorations(t *testing.T) {
 				defer mu.Unlock()
 				if status == command.ExitOK {
 					restored = append(restored, name)
-				} else if strings.Contains(said, "has put the former data file back") {
+				} else if strings.Contains(said, "returned to the old data file") {
 					t.Errorf("%s says %q", name, said)
 				}
 			})

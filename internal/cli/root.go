@@ -19,9 +19,11 @@ func newRoot(c *command.Env) (root *cobra.Command, complete func()) {
 	root = &cobra.Command{
 		Use:   "oauth-server",
 		Short: "An OAuth 2.0 authorization server with a rate limited token endpoint",
-		Long: `An OAuth 2.0 authorization server whose token endpoint is rate limited per client and user.
+		Long: `An OAuth 2.0 authorization server that limits token requests per client and user.
 
-  oauth-server serve --demo     starts a server to try, and prints commands to paste`,
+Try it: this starts a demo and prints commands to paste.
+
+  oauth-server serve --demo`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -31,10 +31,10 @@ func TestSimulateFilesCannotBeWritten(t *testing.T) {
 		want   string
 	}{
 		{"log.csv --report none/out.html", command.ExitFailed, "--report: open none/out.html: no such file"},
-		{"log.csv --target 50% --write log.csv", command.ExitUsage, "--write: log.csv would be overwritten, and it is read: name another file"},
-		{"log.csv --target 50% --write ./log.csv", command.ExitUsage, "--write: ./log.csv would be overwritten"},
-		{"log.csv --policies limits.yaml --target 50% --write limits.yaml", command.ExitUsage, "--write: limits.yaml would be overwritten"},
-		{"log.csv --target 50% --write old.html --report old.html", command.ExitUsage, "--report: old.html would be overwritten, and is that of --write"},
+		{"log.csv --target 50% --write log.csv", command.ExitUsage, "--write: refusing to overwrite log.csv: it is an input; name another file"},
+		{"log.csv --target 50% --write ./log.csv", command.ExitUsage, "--write: refusing to overwrite ./log.csv: it is an input"},
+		{"log.csv --policies limits.yaml --target 50% --write limits.yaml", command.ExitUsage, "--write: refusing to overwrite limits.yaml: it is an input"},
+		{"log.csv --target 50% --write old.html --report old.html", command.ExitUsage, "--report: refusing to overwrite old.html: it is also the file of --write"},
 		{"log.csv --report log.csv", command.ExitUsage, "--report: log.csv does not end with .html or .htm"},
 		{"log.csv --target 50% --write none/out.yaml --report out.html", command.ExitFailed, "--write: open none/out.yaml: no such file"},
 	} {

@@ -11,7 +11,7 @@ import (
 
 // TestSimulateJudged: the answer says under which limits it is, in every form, and keeps them apart from those found.
 func TestSimulateJudged(t *testing.T) {
-	const builtIn = "those that are built in, 100/60s"
+	const builtIn = "the built-in limits, 100/60s"
 	inTemp(t, map[string]string{
 		"log.csv":    burst(5, "shop", "ada", ""),
 		"none.yaml":  "{}\n",
@@ -24,10 +24,10 @@ func TestSimulateJudged(t *testing.T) {
 		names       []string
 		text        string // of the first
 	}{
-		{"", "the limits that are built in, 100/60s", []string{"built in"}, "requests: 100"},
-		{"--policies none.yaml", "the limits of none.yaml and, for users and clients in general, " + builtIn, []string{"none.yaml", "built in"}, "{}"},
-		{"--policies other.yaml", "the limits of other.yaml and, for users and clients in general, " + builtIn, []string{"other.yaml", "built in"}, "rate_limit: {}"},
-		{"--policies user.yaml", "the limits of user.yaml and, for clients in general, " + builtIn, []string{"user.yaml", "built in"}, "requests: 3"},
+		{"", "the built-in limits, 100/60s", []string{"built in"}, "requests: 100"},
+		{"--policies none.yaml", "the limits of none.yaml and, for other users and clients, " + builtIn, []string{"none.yaml", "built in"}, "{}"},
+		{"--policies other.yaml", "the limits of other.yaml and, for other users and clients, " + builtIn, []string{"other.yaml", "built in"}, "rate_limit: {}"},
+		{"--policies user.yaml", "the limits of user.yaml and, for other clients, " + builtIn, []string{"user.yaml", "built in"}, "requests: 3"},
 		{"--policies both.yaml", "the limits of both.yaml", []string{"both.yaml"}, "# of both"},
 		{"--policies user.yaml --policies both.yaml --target 50%", "the limits of both.yaml and user.yaml", []string{"both.yaml", "user.yaml"}, "# of both"},
 	} {
@@ -60,8 +60,8 @@ func TestSimulateAbsentClients(t *testing.T) {
 		"many.yaml": "policies: { a1: {}, a2: {}, a3: {}, a4: {}, a5: {} }\noverrides: { a6 ada: { user: [ { requests: 3, window: 60s } ] } }\n",
 	})
 	for file, want := range map[string]string{
-		"one.yaml":  "The log has no request of a client that has limits of its own: portals (did you mean portal?).\n",
-		"many.yaml": "The log has no request of 6 clients that have limits of their own: a1, a2, a3, a4, a5, … and 1 more.\n",
+		"one.yaml":  "The log has no requests of a client with its own limits: portals (did you mean portal?).\n",
+		"many.yaml": "The log has no requests of 6 clients with their own limits: a1, a2, a3, a4, a5, … and 1 more.\n",
 	} {
 		_, stderr, _ := run(t, "", "simulate", "log.csv", "--policies", file)
 		has(t, stderr, want)

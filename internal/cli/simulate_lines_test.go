@@ -21,14 +21,14 @@ func TestSimulateLines(t *testing.T) {
 		"bad.json": keycloakLogin + "{\n", "other.json": `{"date":"2026-11-16T09:00:00Z","type":"s","log_id":"1"}`,
 	})
 	for args, want := range map[string]string{
-		"some.json": "some.json is read as keycloak.\nOf 3 entries, 2 are token requests, 1 is none and is skipped.\n",
-		"all.json":  "all.json is read as keycloak.\n",
+		"some.json": "Reading some.json as keycloak.\nOf 3 entries, 2 are token requests, 1 is skipped as something else.\n",
+		"all.json":  "Reading all.json as keycloak.\n",
 		"bad.json":  "Of 2 entries, 1 is a token request, 1 cannot be read (50 %):\n  bad.json:2: ",
-		"none.json": "Of 2 entries, 0 are token requests, 2 are none and are skipped.\n" +
-			"oauth-server: there is no token request in none.json: read as keycloak, all that is in it is something else; --format chooses another format",
-		"other.json --format auth0":  "Of 1 entry, 0 are token requests, 1 is none and is skipped.\noauth-server: there is no token request in other.json: read as auth0,",
-		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):\n  all.json:1: line: is no entry of a tenant log",
-		"all.json some.json -o text": "Of 4 entries, 3 are token requests, 1 is none and is skipped.\n",
+		"none.json": "Of 2 entries, 0 are token requests, 2 are skipped as something else.\n" +
+			"oauth-server: no token requests in none.json (read as keycloak); if the format is wrong, give --format",
+		"other.json --format auth0":  "Of 1 entry, 0 are token requests, 1 is skipped as something else.\noauth-server: no token requests in other.json (read as auth0);",
+		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):\n  all.json:1: line: is not an entry of a tenant log",
+		"all.json some.json -o text": "Of 4 entries, 3 are token requests, 1 is skipped as something else.\n",
 	} {
 		_, stderr, _ := run(t, "", append([]string{"simulate"}, strings.Fields(args)...)...)
 		has(t, stderr, want)
@@ -43,7 +43,7 @@ func TestSimulateStrict(t *testing.T) {
 		stdout, stderr, status := run(t, "", "simulate", "log.csv", "--strict", "-o", output, "--report", "out.html", "--target", "50%", "--write", "out.yaml")
 		check.Equal(t, "status", status, command.ExitFailed)
 		check.Equal(t, "output", stdout, "")
-		has(t, stderr, "log.csv is read as csv.\noauth-server: stopped at the first line that cannot be read: log.csv:5")
+		has(t, stderr, "Reading log.csv as csv.\noauth-server: stopped at the first unreadable line: log.csv:5")
 	}
 	left, err := os.ReadDir(".")
 	check.OK(t, err)
@@ -67,6 +67,6 @@ func TestSimulateEmptyColumns(t *testing.T) {
 func TestSimulateOne(t *testing.T) {
 	inTemp(t, map[string]string{"log.csv": "time,client,user,grant\n2026-11-16T09:00:00Z,shop,,refresh_token\n2026-11-17T09:00:00Z,shop,ada,refresh_token\n"})
 	text, stderr, _ := run(t, "", "simulate", "log.csv", "--target", "100%")
-	has(t, stderr, "1 request for a user does not say for whom: it was counted as one of the client itself.\n")
-	has(t, text, "Without any one of the 2 days of the log it is 1.\n")
+	has(t, stderr, "1 user request has no user and is counted for the client itself.\n")
+	has(t, text, "Leaving out any one of the 2 days, it is 1.\n")
 }

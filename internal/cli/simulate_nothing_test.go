@@ -21,7 +21,7 @@ func TestSimulateNothingToFind(t *testing.T) {
 	for _, args := range []string{"failed.csv", "log.csv --policies trusts.yaml", "log.csv --policies trusts.yaml --of requests"} {
 		stdout, stderr, status := run(t, "", append([]string{"simulate", "--target", "99%", "--write", "found.yaml"}, strings.Fields(args)...)...)
 		check.Equal(t, args+": status", status, command.ExitFailed)
-		has(t, stderr, "there is no request to find a limit for")
+		has(t, stderr, "no requests to find a limit for")
 		has(t, stdout, "shop")
 		text, err := os.ReadFile("found.yaml")
 		check.OK(t, err)

@@ -63,42 +63,42 @@ policies:
 		status int
 		want   []string
 	}{
-		{"", command.ExitUsage, []string{"simulate: LOG is missing; - is standard input"}},
+		{"", command.ExitUsage, []string{"simulate: LOG is missing; use - for standard input"}},
 		{"log.csv --wrong", command.ExitUsage, []string{"unknown flag: --wrong; see oauth-server simulate --help"}},
 		{"none.csv", command.ExitFailed, []string{"none.csv", "no such file"}},
-		{"bad.yaml", command.ExitFailed, []string{"the format of bad.yaml cannot be recognised by its first lines: name it with --format"}},
-		{"void.csv", command.ExitFailed, []string{"There is nothing to read in void.csv.", "there is no token request in void.csv"}},
-		{"log.csv --format xml", command.ExitUsage, []string{`--format: "xml" is none of auto, oauth-server`}},
-		{"log.csv --zone Mars", command.ExitUsage, []string{`--zone: "Mars" is no time zone`}},
-		{"log.csv --map time=time,client=ap", command.ExitUsage, []string{`log.csv: mapping: client: there is no column "ap" in the first line, which has "time", "client"`}},
+		{"bad.yaml", command.ExitFailed, []string{"unknown format of bad.yaml: give --format"}},
+		{"void.csv", command.ExitFailed, []string{"void.csv has nothing to read.", "no token requests in void.csv"}},
+		{"log.csv --format xml", command.ExitUsage, []string{`--format: "xml" is not one of auto, oauth-server`}},
+		{"log.csv --zone Mars", command.ExitUsage, []string{`--zone: unknown time zone "Mars"`}},
+		{"log.csv --map time=time,client=ap", command.ExitUsage, []string{`log.csv: mapping: client: no column "ap" in the first line, which has "time", "client"`}},
 		{"log.csv --format okta --map time=time", command.ExitUsage, []string{"takes no mapping"}},
 		{"log.csv --format csv --map nobody=x", command.ExitUsage, []string{`--map: `, `unknown key "nobody"`}},
 		{
 			"log.csv --limit 0/60s,5/1 --target 200% --of users --preset no --top -1 --max-keys 0 --token-lifetime 1ms", command.ExitUsage,
 			[]string{
 				"--limit 0/60s.requests: 0 is not between", `--limit 5/1.window: "1" is not a duration`, `--target: "200%" is not a share`,
-				`--of: "users" is neither`, `--preset: there is no preset "no"`, "--top: -1", "--max-keys: 0", "--token-lifetime: 1ms",
+				`--of: "users" is neither`, `--preset: unknown preset "no"`, "--top: -1", "--max-keys: 0", "--token-lifetime: 1ms",
 			},
 		},
-		{"log.csv --write x.yaml --of requests", command.ExitUsage, []string{"--write: there is nothing to write without --target", "--of: there is nothing to find without --target"}},
-		{"log.csv --target 0.999", command.ExitUsage, []string{"--target: is 0.999 a percentage, or a part of 1? Write 0.999% or 99.9%"}},
+		{"log.csv --write x.yaml --of requests", command.ExitUsage, []string{"--write: needs --target", "--of: needs --target"}},
+		{"log.csv --target 0.999", command.ExitUsage, []string{"--target: 0.999 is ambiguous: write 0.999% or 99.9%"}},
 		{"log.csv --limit 5/60s,", command.ExitUsage, []string{`--limit: "5/60s," has a comma with nothing before or after it`}},
 		{"log.csv --max-keys 99999999999", command.ExitUsage, []string{"--max-keys: 99999999999 is not from 1 to 1073741824"}},
-		{"log.csv --policies mode.yaml", command.ExitUsage, []string{"mode: unknown field; there are issuer, "}},
+		{"log.csv --policies mode.yaml", command.ExitUsage, []string{"mode: unknown field; the fields are issuer, "}},
 		{"log.csv --policies typo.yaml", command.ExitUsage, []string{"rate_limits: unknown field; did you mean rate_limit? (typo.yaml:1)"}},
 		{
 			"log.csv --policies bad.yaml", command.ExitUsage,
 			[]string{
 				"settings.default.user[0].requests: 0 is not between", "bad.yaml:4", "policies.shop.client[0].window", "bad.yaml:9",
-				`policies.shop.tier: there is no tier "silver"`, "bad.yaml:7", "policies.batch.colour: unknown field", "policies.batch.over_limit: a trusted client",
-				`policies.batch.criticality: "high" is none of "critical_plus", "critical", "sheddable_plus", "sheddable" (bad.yaml:10)`,
+				`policies.shop.tier: tier "silver" does not exist`, "bad.yaml:7", "policies.batch.colour: unknown field", "policies.batch.over_limit: a trusted client",
+				`policies.batch.criticality: "high" is not one of "critical_plus", "critical", "sheddable_plus", "sheddable" (bad.yaml:10)`,
 			},
 		},
 		{"log.csv --policies config.yaml", command.ExitUsage, []string{"rate_limit.default.user[0].window", "config.yaml:4"}},
 		{"log.csv --policies bad.yaml --policies bad.yaml", command.ExitUsage, []string{"are of the same kind"}},
-		{"empty.csv", command.ExitFailed, []string{"there is no token request in empty.csv"}},
-		{"none.csv.gz", command.ExitFailed, []string{"There is nothing to read in none.csv.gz.", "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):", "the archive is truncated"}},
-		{"broken.csv --strict", command.ExitFailed, []string{"stopped at the first line that cannot be read", "broken.csv:2", "time"}},
+		{"empty.csv", command.ExitFailed, []string{"no token requests in empty.csv"}},
+		{"none.csv.gz", command.ExitFailed, []string{"none.csv.gz has nothing to read.", "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):", "the archive is truncated"}},
+		{"broken.csv --strict", command.ExitFailed, []string{"stopped at the first unreadable line", "broken.csv:2", "time"}},
 	} {
 		_, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
 		if status != tt.status {
@@ -141,7 +141,7 @@ func TestSimulatePolicies(t *testing.T) {
 		}
 	}
 	_, stderr, _ := run(t, "", "simulate", "log.csv", "--policies", "limits.yaml")
-	has(t, stderr, "log.csv is read as csv.", "the candidates are not judged")
+	has(t, stderr, "Reading log.csv as csv.", "Ignoring the candidates")
 }
 
 // TestSimulateJSON: the fields that programs rely on, and names that are not trusted.
@@ -158,7 +158,7 @@ func TestSimulateJSON(t *testing.T) {
 		}
 	}
 	check.Equal(t, "unread", fmt.Sprint(got["lines"].(map[string]any)["unread"]), "1") //nolint:forcetypeassert // likewise
-	has(t, stderr, "Of 3 entries, 1 is a token request, 1 is none and is skipped, 1 cannot be read (33.3 %):", "log.csv:3: ", "time")
+	has(t, stderr, "Of 3 entries, 1 is a token request, 1 is skipped as something else, 1 cannot be read (33.3 %):", "log.csv:3: ", "time")
 	text, _, _ := run(t, "", "simulate", "log.csv", "--format", "csv")
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("a name steers the terminal: %q", text)
@@ -192,7 +192,7 @@ func TestSimulateFinds(t *testing.T) {
 	check.OK(t, os.WriteFile(limits, []byte("settings: { mode: dry_run, default: { hide_headers: true, criticality: critical }, note: before }\ntiers: { gold: { criticality: sheddable } }\n"), 0o600))
 	_, stderr, status := run(t, "", "simulate", log, "--policies", limits, "--target", "50%", "--limit", "10/60s,10/1h", "--write", found)
 	check.Equal(t, "status", status, command.ExitOK)
-	has(t, stderr, "The limits are written to "+found)
+	has(t, stderr, "Wrote the limits to "+found)
 	var r simulate.Result
 	runJSON(t, &r, "", "simulate", log, "--policies", found)
 	check.Equal(t, "clients hit under the file", r.ClientsHit, 1)
@@ -211,7 +211,7 @@ func TestSimulateFinds(t *testing.T) {
 	check.Equal(t, "clients hit under the export", r.ClientsHit, 1)
 
 	_, stderr = s.limits(command.ExitUsage, "candidate set --limit 5/60s -f "+found)
-	has(t, stderr, "--file contradicts")
+	has(t, stderr, "--file cannot be used")
 	check.OK(t, os.WriteFile(again, []byte("tiers: {}\n"), 0o600))
 	_, stderr = s.limits(command.ExitUsage, "candidate set -f "+again)
 	has(t, stderr, "has no limits")

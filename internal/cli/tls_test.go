@@ -86,7 +86,7 @@ func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
 		"no certificate":       {own[:2], command.ExitFailed, ""},
 		"one of another CA":    {[]string{"--ca-file", cert, "--cert-file", strangerCert, "--key-file", strangerKey}, command.ExitFailed, ""},
 		"no such CA":           {[]string{"--ca-file", "no-such"}, command.ExitUsage, "--ca-file: open no-such"},
-		"no certificate in it": {[]string{"--ca-file", key}, command.ExitUsage, "holds no PEM certificate"},
+		"no certificate in it": {[]string{"--ca-file", key}, command.ExitUsage, "contains no PEM certificate"},
 		"key missing":          {own[:4], command.ExitUsage, "--cert-file and --key-file"},
 	} {
 		if text, status := limits(nil, tc.args...); status != tc.status || !strings.Contains(text, tc.want) {

@@ -81,7 +81,7 @@ func TestTokenPrintsResponseAndClaims(t *testing.T) {
 		"--scope", "read", "--scope", "write",
 	}
 	out := tokenSucceeds(t, nil, "", args...)
-	has(t, out, "newly issued, kept in "+os.Getenv("XDG_CACHE_HOME"), `"access_token": "`+token+`"`, "NOT verified", `"sub": "shop"`)
+	has(t, out, "newly issued, cached in "+os.Getenv("XDG_CACHE_HOME"), `"access_token": "`+token+`"`, "NOT verified", `"sub": "shop"`)
 	if strings.Contains(out, "claims_verified") {
 		t.Errorf("what the client adds stands in the server's answer:\n%s", out)
 	}
@@ -189,16 +189,16 @@ func TestTokenRefusals(t *testing.T) {
 		wantStatus int
 		want       string
 	}{
-		"limited":         {limited, "", nil, command.ExitFailed, "try again in 37s, or let --wait do so"},
-		"wait too long":   {limited, "", []string{"--wait", "--timeout", "10s"}, command.ExitFailed, "no time left to wait 37s"},
+		"limited":         {limited, "", nil, command.ExitFailed, "try again in 37s, or give --wait"},
+		"wait too long":   {limited, "", []string{"--wait", "--timeout", "10s"}, command.ExitFailed, "cannot wait 37s"},
 		"denied":          {denied, "", nil, command.ExitFailed, "invalid_client: Nobody of that name."},
 		"no grant":        {"", "", []string{"--grant", ""}, command.ExitUsage, "grant"},
 		"unknown flag":    {"", "", []string{"--grand", "x"}, command.ExitUsage, "--grand"},
 		"an argument":     {"", "", []string{"shop"}, command.ExitUsage, `unexpected argument "shop"`},
 		"empty stdin":     {"", "\n", []string{"--grant", "password", "--password-stdin"}, command.ExitUsage, "holds no secret"},
-		"two of stdin":    {"", "a", []string{"--password-stdin", "--refresh-token-stdin"}, command.ExitUsage, "only one secret"},
-		"secret twice":    {"", "a", []string{"--client-secret-stdin"}, command.ExitUsage, "--client-secret and --client-secret-stdin contradict"},
-		"cache and none":  {"", "", []string{"--cache", "f"}, command.ExitUsage, "--cache and --no-cache contradict"},
+		"two of stdin":    {"", "a", []string{"--password-stdin", "--refresh-token-stdin"}, command.ExitUsage, "only one of the -stdin flags"},
+		"secret twice":    {"", "a", []string{"--client-secret-stdin"}, command.ExitUsage, "--client-secret and --client-secret-stdin cannot be used"},
+		"cache and none":  {"", "", []string{"--cache", "f"}, command.ExitUsage, "--cache and --no-cache cannot be used"},
 		"http, elsewhere": {"", "", []string{"--issuer", "http://as.example"}, command.ExitUsage, "secrets need https"},
 	}
 	for name, tc := range cases {

@@ -24,11 +24,11 @@ func newTopics(c *command.Env) []*cobra.Command {
 		topic(command.Connecting, func(flags *cobra.Command) string {
 			(&connect.API{Env: c}).Add(flags.Flags(), connect.ServerUsage)
 			command.AddSettings(flags, config.Option.IsStore)
-			return "Flags of the commands that work on a running server or on a store.\n\n" + limits.LimitsCredentials
+			return "Flags for commands that use a running server or a store.\n\n" + limits.LimitsCredentials
 		}),
 		topic(command.AllSettings, func(flags *cobra.Command) string {
 			command.AddSettings(flags, func(config.Option) bool { return true })
-			return "Every setting is a flag, a variable and a field of the configuration file: --listen,\nOAUTH_LISTEN and listen. docs/configuration.md describes them."
+			return "You can give every setting as a flag, an environment variable or a field of the configuration\nfile: --listen, OAUTH_LISTEN or listen. docs/configuration.md describes them."
 		}),
 		topic(command.LimitsTopic, func(flags *cobra.Command) string {
 			limits.RegisterOver(flags)

@@ -85,33 +85,33 @@ func TestUnansweredChanges(t *testing.T) {
 	}{
 		{
 			args: []string{"client", "create", "web"}, marker: wireCommand("insert", "trail"),
-			says: "the client may have been created: oauth-server client show 'web' says so; a secret that was made for it is lost then: client rotate-secret 'web' gives",
+			says: "the client may have been created: check with oauth-server client show 'web'; its generated secret is lost: get a new one with client rotate-secret 'web'",
 			then: []string{"client", "show", "web"}, shows: "web",
 		},
 		{
 			args: []string{"client", "rotate-secret", "shop", "--overlap", "1h"}, marker: wireCommand("insert", "trail"),
-			says: "the client may have been changed: look at oauth-server client show 'shop'; a new secret is lost",
+			says: "the client may have been changed: check with oauth-server client show 'shop'; a new secret is lost",
 			then: []string{"client", "show", "shop"}, shows: "former_secret_until",
 		},
 		{
 			args: []string{"client", "delete", "shop"}, marker: wireCommand("insert", "trail"),
-			says: "the client may have been deleted: if oauth-server client show 'shop' still shows it",
-			then: []string{"client", "show", "shop"}, shows: "there is no client", shownStatus: command.ExitFailed,
+			says: "the client may have been deleted: check with oauth-server client show 'shop'",
+			then: []string{"client", "show", "shop"}, shows: "does not exist", shownStatus: command.ExitFailed,
 		},
 		{
 			args: []string{"user", "create", "ada", "--password-stdin"}, stdin: password, marker: wireCommand("insert", "trail"),
-			says: "the user may have been created, with that password: oauth-server user list says so",
+			says: "the user may have been created: check with oauth-server user show",
 			then: []string{"user", "list"}, shows: "ada",
 		},
 		{
 			args: []string{"user", "passwd", "bob", "--password-stdin"}, stdin: "another " + password, marker: wireCommand("insert", "trail"),
-			says: `the user "bob" may have been changed: run the command again`,
+			says: `the user "bob" may have been changed: it is safe to run the command again`,
 			then: []string{"user", "list"}, shows: "bob",
 		},
 		{
 			args: []string{"user", "delete", "ada"}, marker: wireCommand("insert", "trail"),
-			says: `the user may have been deleted: if oauth-server user list still shows "ada"`,
-			then: []string{"user", "delete", "ada"}, shows: "there is no user", shownStatus: command.ExitFailed,
+			says: `the user may have been deleted: check with oauth-server user show 'ada'`,
+			then: []string{"user", "delete", "ada"}, shows: `user "ada" does not exist`, shownStatus: command.ExitFailed,
 		},
 	} {
 		name := strings.Join(test.args[:2], " ")
@@ -126,7 +126,7 @@ func TestUnansweredChanges(t *testing.T) {
 	}
 	// What the store refuses is no such case.
 	_, stderr, _ := run(t, "", on(db, "client", "create", "web")...)
-	if withoutPlace(stderr) != "oauth-server: there is a client \"web\" already\n" {
+	if withoutPlace(stderr) != "oauth-server: client \"web\" already exists\n" {
 		t.Errorf("a client that exists: %s", stderr)
 	}
 }

@@ -50,7 +50,7 @@ func bad(t *testing.T, store []string, why string) {
 		has(t, runFails(t, command.ExitFailed, why, "", on("client", args[0], "bad")...), "oauth-server client delete 'bad'")
 	}
 	for _, args := range [][]string{{"client", "create", "bad"}, {"user", "create", "bad", "--password-stdin"}} {
-		runFails(t, command.ExitFailed, `there is a client "bad"`, adaPassword, on(args...)...)
+		runFails(t, command.ExitFailed, `client "bad"`, adaPassword, on(args...)...)
 	}
 }
 
@@ -103,7 +103,7 @@ func badUser(t *testing.T, store []string, why string) {
 	}
 	has(t, runFails(t, command.ExitFailed, why, "", on("user", "revoke", "bad")...), "oauth-server user delete 'bad'")
 	for args, says := range map[string]string{
-		"client create bad": `there is a user "bad"`, "user create BAD --password-stdin": `there is a user "bad" already`,
+		"client create bad": `user "bad" has this name`, "user create BAD --password-stdin": `user "bad" already exists`,
 	} {
 		runFails(t, command.ExitFailed, says, adaPassword, on(strings.Fields(args)...)...)
 	}

@@ -28,12 +28,12 @@ func TestPolicyOfADeletedClient(t *testing.T) {
 
 	o := serving(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
 	askToken(t, o.clients, shop)
-	const ready = `{"status":"ready","checks":{"configuration":"has a policy for clients that are not registered: \"gone\""}}`
+	const ready = `{"status":"ready","checks":{"configuration":"has a policy for unregistered clients: \"gone\""}}`
 	check.Equal(t, "/readyz for operators", strings.TrimSpace(page(t, o.operators+"/readyz")), ready)
-	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"), `{"status":"ready","checks":{"configuration":"has a policy for clients that are not registered: 1"}}`)
+	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"), `{"status":"ready","checks":{"configuration":"has a policy for unregistered clients: 1"}}`)
 	has(t, page(t, o.operators+"/metrics"), "\noauth_policies_unregistered 1\n")
 	check.Eventually(t, "the log names it", func() bool {
-		return strings.Contains(o.log.String(), "level=WARN msg=\"configuration has a policy for a client that is not registered; it applies when there is one\" client_id=gone field=rate_limit.clients.gone")
+		return strings.Contains(o.log.String(), "level=WARN msg=\"configuration has a policy for an unregistered client\" client_id=gone field=rate_limit.clients.gone")
 	})
 	token := askToken(t, o.clients, ops)
 	listed := unregisteredIn(t, "--server", o.operators, "--token", token)

@@ -51,13 +51,13 @@ func TestUserConsents(t *testing.T) {
 		check.Equal(t, "consents", list, strings.Join(ids, line)+line)
 	}
 	listed("app", "shop", "web")
-	expect("user revoke ada --consent app", "withdrew what user ada allowed client app\n")
-	fails("user revoke ada --consent app", "the user allows the client nothing")
+	expect("user revoke ada --consent app", "withdrew the consent of user ada to client app\n")
+	fails("user revoke ada --consent app", "the user has not granted the client any access")
 
 	serving(t, "serve", "--data", data)
 	listed("shop", "web")
-	expect("user revoke ada --consent shop --reason asked", "withdrew what user ada allowed client shop\n")
-	fails("user revoke ada --consent shop", "the user allows the client nothing")
+	expect("user revoke ada --consent shop --reason asked", "withdrew the consent of user ada to client shop\n")
+	fails("user revoke ada --consent shop", "the user has not granted the client any access")
 	var list struct {
 		Username string
 		Consents []struct {

@@ -24,12 +24,12 @@ func TestNamesInAnyCase(t *testing.T) {
 		has(t, runOK(t, adaPassword, append(strings.Fields(tt.args), store...)...), tt.says)
 	}
 	_, stderr, _ := run(t, adaPassword, append(strings.Fields("user create Grace --password-stdin"), store...)...)
-	check.Equal(t, "note", withoutPlace(stderr), "note: the user Grace is stored as grace, and signs in by either name\n")
+	check.Equal(t, "note", withoutPlace(stderr), "note: the user Grace is stored as grace, and can sign in with either name\n")
 	for args, says := range map[string]string{
-		"user create GRACE --password-stdin":      `there is a user "grace" already`,
+		"user create GRACE --password-stdin":      `user "grace" already exists`,
 		"user create gr\u0430ce --password-stdin": "mixes the scripts Cyrillic and Latin",
-		"user create \u265a --password-stdin":     "a character that a username cannot have",
-		"user delete nobody":                      `there is no user "nobody"`,
+		"user create \u265a --password-stdin":     "contains an invalid character",
+		"user delete nobody":                      `user "nobody" does not exist`,
 	} {
 		if _, stderr, status := run(t, adaPassword, append(strings.Fields(args), store...)...); status == command.ExitOK || !strings.Contains(stderr, says) {
 			t.Errorf("%s: status %d: %s", args, status, stderr)

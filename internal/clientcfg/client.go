@@ -152,7 +152,7 @@ func (c *Client) validateKind(errs *fielderr.Errors) {
 		errs.Add("first_party", "only the authorization_code grant has a consent page to skip")
 	}
 	if c.FirstParty && c.Public && !slices.ContainsFunc(c.RedirectURIs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
-		errs.Add("first_party", "a public client needs an https redirect URI, because any program of a device can use a loopback address or a private-use scheme (RFC 8252 8.6)")
+		errs.Add("first_party", "a public client needs an https redirect URI, because any program can use a loopback address or a private-use scheme (RFC 8252 8.6)")
 	}
 	if c.Public && c.WithoutPKCE {
 		errs.Add("without_pkce", "a public client needs PKCE (RFC 9700 2.1.1)")
@@ -166,7 +166,7 @@ const ScopeOpenID = "openid"
 // in shells and dashboards.
 func validateID(errs *fielderr.Errors, id string) {
 	if id == "" || len(id) > MaxIDLength {
-		errs.Add("client_id", "needs 1 to %d characters", MaxIDLength)
+		errs.Add("client_id", "must have 1 to %d characters", MaxIDLength)
 		return
 	}
 	for _, r := range id {

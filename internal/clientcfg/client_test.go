@@ -34,8 +34,8 @@ func TestClientValidate(t *testing.T) {
 			c.Public, c.SecretDigest = true, secret.Digest{}
 			c.RedirectURIs = []string{"http://127.0.0.1/callback", "com.example.app:/callback"}
 		}, ""},
-		{"no id", func(c *clientcfg.Client) { c.ID = "" }, "client_id: needs 1 to 128"},
-		{"an id too long", func(c *clientcfg.Client) { c.ID = strings.Repeat("x", 129) }, "client_id: needs 1 to 128"},
+		{"no id", func(c *clientcfg.Client) { c.ID = "" }, "client_id: must have 1 to 128"},
+		{"an id too long", func(c *clientcfg.Client) { c.ID = strings.Repeat("x", 129) }, "client_id: must have 1 to 128"},
 		{"a space in the id", func(c *clientcfg.Client) { c.ID = "a b" }, "client_id"},
 		{"a control character in the id", func(c *clientcfg.Client) { c.ID = "a\x00" }, "client_id"},
 		{"no grant", func(c *clientcfg.Client) { c.Grants = nil }, "grants: at least one"},
@@ -62,7 +62,7 @@ func TestClientValidate(t *testing.T) {
 		{"public without PKCE", func(c *clientcfg.Client) {
 			c.Public, c.SecretDigest, c.WithoutPKCE = true, secret.Digest{}, true
 		}, "needs PKCE"},
-		{"a label twice", func(c *clientcfg.Client) { c.Labels = labels.Of([]string{"team=a", "team=b"}) }, "labels.team: is given twice"},
+		{"a label twice", func(c *clientcfg.Client) { c.Labels = labels.Of([]string{"team=a", "team=b"}) }, "labels.team: is a duplicate"},
 		{"a redirect URI without TLS", func(c *clientcfg.Client) { c.RedirectURIs = []string{"http://app.example/"} }, "redirect_uris[0]"},
 	}
 	for _, tt := range tests {

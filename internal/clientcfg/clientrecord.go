@@ -190,7 +190,7 @@ func decodeStrictly(value []byte, v any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil && d.More() {
-		err = errors.New("something follows the value")
+		err = errors.New("unexpected data after the value")
 	}
 	return err
 }

@@ -176,7 +176,7 @@ func RewriteAll[T any](ctx context.Context, f *store.Follower, c *store.Collecti
 }
 
 // errEnough stops reading the trail.
-var errEnough = errors.New("no more is needed")
+var errEnough = errors.New("no more needed")
 
 // history calls each with the store's trail entries.
 func (t *AuditTrail) history(ctx context.Context, before int64, each func(*store.Entry) error) error {

@@ -56,11 +56,11 @@ func (c *Client) Metadata() Metadata {
 func (m *Metadata) Apply(c *Client) (errs fielderr.Errors) {
 	methods := []string{AuthNone, AuthBasic, AuthPost}
 	if m.AuthMethod != "" && !slices.Contains(methods, m.AuthMethod) {
-		errs.Add("token_endpoint_auth_method", "%q is none of %q, %q, %q", m.AuthMethod, methods[0], methods[1], methods[2])
+		errs.Add("token_endpoint_auth_method", "%q is not one of %q, %q, %q", m.AuthMethod, methods[0], methods[1], methods[2])
 	}
 	for i, r := range m.ResponseTypes {
 		if r != "code" {
-			errs.Add(fielderr.Item("response_types", i), "%q is not supported; there is only \"code\"", r)
+			errs.Add(fielderr.Item("response_types", i), "%q is not supported; use \"code\"", r)
 		}
 	}
 	c.ID, c.Name, c.Public = m.ClientID, m.Name, m.AuthMethod == AuthNone

@@ -268,7 +268,7 @@ func TestValidateNote(t *testing.T) {
 	tests := []struct{ name, note, want string }{
 		{"words", "Ticket 4711 – für Bob", ""},
 		{"empty", "", ""},
-		{"too long", strings.Repeat("x", clientcfg.MaxNoteLength+1), "more than 500"},
+		{"too long", strings.Repeat("x", clientcfg.MaxNoteLength+1), "maximum of 500"},
 		{"a line break", "a\nb", "printable"},
 		{"an escape", "\x1b[2J", "printable"},
 		{"a mark that turns the text around", "a\u202eb", "printable"},

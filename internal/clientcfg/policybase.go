@@ -18,7 +18,7 @@ func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allo
 		before := s.current.Load()
 		next, err := before.rebase(base)
 		if err != nil {
-			return fmt.Errorf("clientcfg: the policies on top of another configuration file: %w", err)
+			return fmt.Errorf("clientcfg: apply policies to the new configuration file: %w", err)
 		}
 		if allowed != nil {
 			if err := allowed(before, next); err != nil {

@@ -52,7 +52,7 @@ func TestChangeThatCannotBeChangesNothing(t *testing.T) {
 		}
 		return e, nil
 	})
-	requireError(t, err, "more than 1048576")
+	requireError(t, err, "maximum of 1048576")
 	_, err = s.Try(t.Context(), limitShop(5))
 	check.OK(t, err)
 	if trail := store.trail(); len(trail) != 0 || userLimit(s, "shop") != 7 {

@@ -70,7 +70,7 @@ func (d *draft) put(target string, value json.RawMessage, version int64) error {
 
 func (d *draft) putValue(target string, value json.RawMessage, version int64) error {
 	if len(value) > MaxTargetSize {
-		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
+		d.errs.Add(target, "takes %d bytes, more than the maximum of %d", len(value), MaxTargetSize)
 		return nil
 	}
 	if _, is := countersOf(target); is { // a command, see [PolicySource]
@@ -100,7 +100,7 @@ func (d *draft) putValue(target string, value json.RawMessage, version int64) er
 			return decoded(target, value, func(o *Override) { d.putOverride(id, username, o, version) })
 		}
 	}
-	return fmt.Errorf("%w: %s is no target", ErrUnreadable, target)
+	return fmt.Errorf("%w: %s is not a target", ErrUnreadable, target)
 }
 
 // decoded calls put with the decoded value, or with nil for null.

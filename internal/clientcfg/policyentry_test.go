@@ -102,9 +102,9 @@ func TestLimitsWithoutAllFields(t *testing.T) {
 
 func TestStoredValuesAreChecked(t *testing.T) {
 	_, err := after(t, stored("policies/shop", `{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}`))
-	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
+	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is not one of`)
 	_, err = after(t, stored("settings", `{"note":"`+strings.Repeat("x", clientcfg.MaxTargetSize)+`"}`))
-	requireError(t, err, "more than 12288")
+	requireError(t, err, "maximum of 12288")
 	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as it may be written by hand
 	check.OK(t, err)
 	own, set := p.Policy("app")
@@ -163,8 +163,8 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	for _, tt := range []struct{ target, value, want string }{
 		{"policies/shop", `{"burst":5}`, "burst: unknown field"},
 		{"policies/shop", `{"Note":"x"}`, "Note: unknown field"},
-		{"policies/shop", `{"note":"a","\u006eote":"a"}`, `the name "note" stands twice`},
-		{"policies/shop", `{} {}`, "something follows"},
+		{"policies/shop", `{"note":"a","\u006eote":"a"}`, `duplicate name "note"`},
+		{"policies/shop", `{} {}`, "unexpected text"},
 		{"policies/shop", `{"max_waiting":` + strings.Repeat("9", 5000) + `}`, "max_waiting: must be a whole number, not 999"},
 		{"settings", `{"mode":"\ud800"}`, "invalid surrogate pair"},
 		{"candidates/a", `{"since":"yesterday"}`, "since"},
@@ -172,8 +172,8 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		{"policies/a.b", `{"trusted":"x"}`, "policies/a.b: trusted"},
 		{"policies/shop", `{"user":[{"name":"a","requests":1,"burst":1}]}`, "user[0].burst: unknown field"},
 		{"clients/shop/counters", `{"usernames":[]}`, "usernames: unknown field"},
-		{"clients/shop", `{}`, "clients/shop is no target"},
-		{"users/shop", `{}`, "users/shop is no target"},
+		{"clients/shop", `{}`, "clients/shop is not a target"},
+		{"users/shop", `{}`, "users/shop is not a target"},
 	} {
 		_, err := after(t, stored(tt.target, tt.value))
 		requireError(t, err, tt.want)

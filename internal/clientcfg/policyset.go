@@ -200,16 +200,16 @@ func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 // checkCounts reports, as [fielderr.Errors], which kinds exceed their maximum number.
 func (s *PolicySet) checkCounts() (es fielderr.Errors) {
 	if n := s.Clients.Len(); n > MaxPolicies {
-		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
+		es.Add("clients", "%d policies exceed the maximum of %d", n, MaxPolicies)
 	}
 	if n := s.Candidates.Len(); n > MaxCandidates {
-		es.Add("candidates", "%d candidates are more than %d", n, MaxCandidates)
+		es.Add("candidates", "%d candidates exceed the maximum of %d", n, MaxCandidates)
 	}
 	if n := s.Tiers.Len(); n > MaxTiers {
-		es.Add("tiers", "%d tiers are more than %d", n, MaxTiers)
+		es.Add("tiers", "%d tiers exceed the maximum of %d", n, MaxTiers)
 	}
 	if n := s.Overrides.Len(); n > MaxOverrides {
-		es.Add("overrides", "%d overrides are more than %d", n, MaxOverrides)
+		es.Add("overrides", "%d overrides exceed the maximum of %d", n, MaxOverrides)
 	}
 	return es
 }
@@ -218,7 +218,7 @@ func (s *PolicySet) checkCounts() (es fielderr.Errors) {
 func ValidateNote(text string) error {
 	switch {
 	case len(text) > MaxNoteLength:
-		return fmt.Errorf("%d bytes are more than %d", len(text), MaxNoteLength)
+		return fmt.Errorf("%d bytes exceed the maximum of %d", len(text), MaxNoteLength)
 	case !utf8.ValidString(text):
 		return fmt.Errorf("it is not UTF-8")
 	}

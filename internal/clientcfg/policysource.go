@@ -26,7 +26,7 @@ const versionKey = "version"
 
 // ErrUnreadable is returned for a stored value that was edited by hand, is damaged, or comes from a
 // newer version.
-var ErrUnreadable = errors.New("clientcfg: the stored value cannot be read")
+var ErrUnreadable = errors.New("clientcfg: stored value is unreadable")
 
 // PolicySource holds the newest [PolicySnapshot]. Reads are a pointer load. It is safe for concurrent use.
 type PolicySource struct {
@@ -194,7 +194,7 @@ func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
 	read(false)
 	next, err := d.finish()
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelError, "stored limits cannot be used; keeping the last good ones", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelError, "stored limits are unusable; keeping the last ones", slog.Any("error", err))
 		return
 	}
 	s.use(ctx, next)
@@ -246,7 +246,7 @@ func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 		s.log.LogAttrs(ctx, slog.LevelError, "stored limits cannot be used; the last good ones stay in force",
 			slog.Int64("version", next.Version()), slog.Int("left_out", next.LeftOut()), slog.Any("error", joined(next.leftOut)))
 	case len(next.leftOut) == 0 && len(before) > 0:
-		s.log.LogAttrs(ctx, slog.LevelInfo, "all stored limits can be used again", slog.Int64("version", next.Version()))
+		s.log.LogAttrs(ctx, slog.LevelInfo, "all stored limits are usable again", slog.Int64("version", next.Version()))
 	}
 }
 
@@ -316,7 +316,7 @@ func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, e
 	}
 	if len(entry.Value) > MaxEntrySize {
 		var es fielderr.Errors
-		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(entry.Value), MaxEntrySize)
+		es.Add("", "the change takes %d bytes in the audit trail, more than the maximum of %d; split it", len(entry.Value), MaxEntrySize)
 		return nil, entry, nil, es.Err()
 	}
 	return next, entry, e.Changes, nil

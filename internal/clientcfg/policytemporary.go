@@ -81,7 +81,7 @@ func decodeTemporary(of string, stored json.RawMessage) (t Temporary, err error)
 	case t.Until.IsZero():
 		err = errors.New("it has no time")
 	case len(stored) > MaxTargetSize+temporaryRoom:
-		err = fmt.Errorf("it takes %d bytes, more than %d", len(stored), MaxTargetSize+temporaryRoom)
+		err = fmt.Errorf("it takes %d bytes, more than the maximum of %d", len(stored), MaxTargetSize+temporaryRoom)
 	case c.Of() != of || !c.IsState():
 		err = errors.New("it has no target")
 	}
@@ -196,7 +196,7 @@ func (p *PolicySnapshot) CheckEnds(before *PolicySnapshot) (es fielderr.Errors) 
 			return nil
 		}
 		for _, e := range fielderr.Of(err) {
-			es.Add(e.Path, "%s, when what is temporary until %s has ended", e.Message, then.Format(time.RFC3339))
+			es.Add(e.Path, "%s, after the temporary value ends at %s", e.Message, then.Format(time.RFC3339))
 		}
 		return es
 	}

@@ -299,12 +299,12 @@ func TestCheckEnds(t *testing.T) {
 			return
 		}
 		requireError(t, es.Err(), field)
-		requireError(t, es.Err(), ", when what is temporary until 2126-05-01T0")
+		requireError(t, es.Err(), ", after the temporary value ends at 2126-05-01T0")
 	}
 	tr.make(never, stored("tiers/gold", `{}`), stored("policies/shop", `{"tier":"gold"}`))
 	tr.make(dawn, stored("policies/shop", `{}`))
-	refused(never, `clients.shop.tier: there is no tier "gold"`, stored("tiers/gold", "null"))
-	refused(dawn.Add(time.Hour), `clients.shop.tier: there is no tier "gold"`, stored("tiers/gold", "null"))
+	refused(never, `clients.shop.tier: tier "gold" does not exist`, stored("tiers/gold", "null"))
+	refused(dawn.Add(time.Hour), `clients.shop.tier: tier "gold" does not exist`, stored("tiers/gold", "null"))
 	refused(dawn, "", stored("tiers/gold", "null"))
 	tr.make(dawn.Add(time.Hour), stored("tiers/new", `{}`))
 	refused(dawn.Add(2*time.Hour), "tiers.new: is the tier of 1 client: app", stored("policies/app", `{"tier":"new"}`))

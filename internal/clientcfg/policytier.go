@@ -70,7 +70,7 @@ func OverrideKey(clientID, username string) string { return clientID + " " + use
 // ValidateTierName returns an error if a name is not allowed for a tier.
 func ValidateTierName(name string) error {
 	if name == "" || len(name) > MaxTierNameLength {
-		return fmt.Errorf("needs 1 to %d characters", MaxTierNameLength)
+		return fmt.Errorf("must have 1 to %d characters", MaxTierNameLength)
 	}
 	for _, r := range name {
 		if r <= 0x20 || r > 0x7e {
@@ -129,13 +129,13 @@ func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool
 		if n := len(ids) - namedUsers; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		es.Add(fielderr.Join("tiers", name), "is the tier of %s: %s%s; give them another one, or none, first",
+		es.Add(fielderr.Join("tiers", name), "is the tier of %s: %s%s; first give them another one, or none",
 			clientsText(len(ids)), strings.Join(ids[:min(namedUsers, len(ids))], ", "), more)
 	}
 	return es
 }
 
-func noSuchTier(name string) string { return fmt.Sprintf("there is no tier %q", name) }
+func noSuchTier(name string) string { return fmt.Sprintf("tier %q does not exist", name) }
 
 func clientsText(n int) string {
 	if n == 1 {

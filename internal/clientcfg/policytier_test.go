@@ -29,8 +29,8 @@ func TestTiersAreChecked(t *testing.T) {
 		want    string
 		user    int64
 	}{
-		{"another one that is not there", []clientcfg.Change{stored("policies/app", `{"tier":"silver"}`)}, `clients.app.tier: there is no tier "silver"`, 0},
-		{"removed", []clientcfg.Change{noTier}, "tiers.gold: is the tier of 1 client: shop; give them another one, or none, first", 0},
+		{"another one that is not there", []clientcfg.Change{stored("policies/app", `{"tier":"silver"}`)}, `clients.app.tier: tier "silver" does not exist`, 0},
+		{"removed", []clientcfg.Change{noTier}, "tiers.gold: is the tier of 1 client: shop; first give them another one, or none", 0},
 		{"removed with the policy", []clientcfg.Change{noTier, unnamed}, "", 7},
 		{"removed with the policy, in the other order", []clientcfg.Change{unnamed, noTier}, "", 7},
 		{"removed, and made again", []clientcfg.Change{noTier, stored("tiers/gold", `{"user":[{"requests":3}]}`)}, "", 3},
@@ -40,10 +40,10 @@ func TestTiersAreChecked(t *testing.T) {
 		{"of a name that cannot be", []clientcfg.Change{stored("tiers/a b", `{}`)}, "not a visible ASCII character", 0},
 		{"of a longer name", []clientcfg.Change{stored("tiers/"+strings.Repeat("a", 65), `{}`)}, "1 to 64 characters", 0},
 		{"with a number that may wait and no wait", []clientcfg.Change{stored("tiers/gold", `{"max_waiting":3}`)}, "tiers.gold.max_waiting", 0},
-		{"with a wait that is none", []clientcfg.Change{stored("tiers/gold", `{"max_wait":"soon"}`)}, "cannot be read", 0},
+		{"with a wait that is none", []clientcfg.Change{stored("tiers/gold", `{"max_wait":"soon"}`)}, "is unreadable", 0},
 		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
-		{"with a criticality that is none", []clientcfg.Change{stored("tiers/gold", `{"criticality":"high"}`)}, `criticality: "high" is none of`, 0},
-		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"burst":5}`)}, "cannot be read", 0},
+		{"with a criticality that is none", []clientcfg.Change{stored("tiers/gold", `{"criticality":"high"}`)}, `criticality: "high" is not one of`, 0},
+		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"burst":5}`)}, "is unreadable", 0},
 		{"that is trusted", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "tiers.gold: cannot have trusted", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTierOfManyClients(t *testing.T) {
 	}
 	p := compile(t, set)
 	_, err := p.Apply(entry(1, stored("tiers/gold", "null")))
-	requireError(t, err, "is the tier of 12 clients: c00, c01, c02, c03, c04 and 7 more; give them another one")
+	requireError(t, err, "is the tier of 12 clients: c00, c01, c02, c03, c04 and 7 more; first give them another one")
 	set = p.Set()
 	check.Equal(t, "uses", set.TierUses(), map[string]int{"gold": 12})
 	ids, all := p.Concerned([]clientcfg.Change{{Target: "tiers/gold"}, {Target: "policies/x"}, {Target: "overrides/y ada"}, {Target: "clients/z/counters"}})
@@ -87,10 +87,10 @@ func TestOverridesAreChecked(t *testing.T) {
 		{"overrides/shop Ada Lovelace", `{"user":[{"requests":3}]}`, ""},
 		{"overrides/shop ada", `{"user":[]}`, `overrides["shop ada"].user: needs at least one limit`},
 		{"overrides/shop ada", `{"user":[{"requests":0}]}`, `overrides["shop ada"].user[0].requests`},
-		{"overrides/shop ada", `{"user":[{"requests":1}],"until":1}`, "cannot be read"},
-		{"overrides/shop", `{"user":[{"requests":3}]}`, "is no target"},
-		{"overrides/ ada", `{"user":[{"requests":3}]}`, "is no target"},
-		{"overrides/shop ", `{"user":[{"requests":3}]}`, "is no target"},
+		{"overrides/shop ada", `{"user":[{"requests":1}],"until":1}`, "is unreadable"},
+		{"overrides/shop", `{"user":[{"requests":3}]}`, "is not a target"},
+		{"overrides/ ada", `{"user":[{"requests":3}]}`, "is not a target"},
+		{"overrides/shop ", `{"user":[{"requests":3}]}`, "is not a target"},
 	} {
 		p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, stored(tt.target, tt.value)))
 		requireError(t, err, tt.want)
@@ -125,9 +125,9 @@ func TestTiersAndOverridesAreBounded(t *testing.T) {
 	set.Overrides = o.Map()
 	p := compile(t, set)
 	_, err := p.Apply(entry(1, stored("tiers/x", "{}")))
-	requireError(t, err, "1001 tiers are more than 1000")
+	requireError(t, err, "1001 tiers exceed the maximum of 1000")
 	_, err = p.Apply(entry(1, stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
-	requireError(t, err, "100001 overrides are more than 100000")
+	requireError(t, err, "100001 overrides exceed the maximum of 100000")
 	_, err = p.Apply(entry(1, stored("overrides/shop 7", "null"), stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
 	check.OK(t, err)
 }

@@ -59,7 +59,7 @@ func TestStoredGrantsAndSources(t *testing.T) {
 		}
 	}
 	_, err := after(t, stored("policies/shop", `{"client":[{"grants":["password"]}]}`))
-	requireError(t, err, "clients.shop.client[0].grants: only limits of the list user")
+	requireError(t, err, "clients.shop.client[0].grants: is allowed only in the list user")
 	_, err = after(t, stored("tiers/gold", `{"source":[{"requests":5}]}`))
 	requireError(t, err, "tiers.gold.source[0].name")
 }

@@ -107,13 +107,13 @@ func (s *Source) logUnreadable(ctx context.Context, old, next *Directory) {
 			continue
 		}
 		if _, ok := next.Client(id); ok {
-			s.log.LogAttrs(ctx, slog.LevelInfo, "client can be read again", slog.String("client_id", id))
+			s.log.LogAttrs(ctx, slog.LevelInfo, "client is readable again", slog.String("client_id", id))
 		} else {
-			s.log.LogAttrs(ctx, slog.LevelInfo, "client that could not be read was deleted", slog.String("client_id", id))
+			s.log.LogAttrs(ctx, slog.LevelInfo, "unreadable client was deleted", slog.String("client_id", id))
 		}
 	}
 	if changed > mostLogged {
-		s.log.LogAttrs(ctx, slog.LevelError, "more clients cannot be read, or can be again",
+		s.log.LogAttrs(ctx, slog.LevelError, "more clients became unreadable or readable",
 			slog.Int("not_logged", changed-mostLogged), slog.Int("unreadable", len(next.unreadable)))
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 // Errors that a [Store] returns, possibly wrapped.
 var (
-	ErrNotFound = errors.New("clientcfg: no such client")
-	ErrExists   = errors.New("clientcfg: the client exists already")
-	ErrConflict = errors.New("clientcfg: the client was changed meanwhile")
+	ErrNotFound = errors.New("clientcfg: client not found")
+	ErrExists   = errors.New("clientcfg: client already exists")
+	ErrConflict = errors.New("clientcfg: client changed concurrently")
 	// ErrUnreadableClient means that the record under this ID is not a client of this release. It
 	// was edited by hand, or a newer release wrote it.
-	ErrUnreadableClient = errors.New("clientcfg: the stored client cannot be read")
+	ErrUnreadableClient = errors.New("clientcfg: stored client is unreadable")
 )
 
 // Store reads the registrations. [Registrations] implements it.

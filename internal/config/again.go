@@ -30,7 +30,7 @@ func ReadAgain(path string) ([]byte, error) {
 }
 
 func errIrregular(path string) error {
-	return fmt.Errorf("%s is not a regular file, and only such a file can be read again", path)
+	return fmt.Errorf("%s is not a regular file and cannot be reloaded", path)
 }
 
 // checkRegular refuses files named by the configuration that cannot be read again.

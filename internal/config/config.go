@@ -66,7 +66,7 @@ type Config struct {
 // TLS names PEM files with the certificate chain and the private key. They are read again when they
 // change.
 type TLS struct {
-	CertFile string `json:"cert_file,omitempty" help:"PEM file of the certificate chain; makes the address speak HTTPS"`
+	CertFile string `json:"cert_file,omitempty" help:"PEM file of the certificate chain; enables HTTPS"`
 	KeyFile  string `json:"key_file,omitempty" help:"PEM file of the private key"`
 }
 
@@ -123,7 +123,7 @@ type Tokens struct {
 	Algorithm  keys.Algorithm `json:"algorithm" help:"signature algorithm of access tokens: ES256, EdDSA or RS256" values:"ES256 EdDSA RS256"`
 	AccessTTL  Duration       `json:"access_ttl" help:"lifetime of an access token" range:"1s 720h"`
 	RefreshTTL Duration       `json:"refresh_ttl" help:"lifetime of a refresh token" range:"1s 87600h"`
-	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; keep it above the windows of user limits" range:"1s 10m"`
+	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; should be longer than the windows of user limits" range:"1s 10m"`
 	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
 	// the successor is unused. 0: never.
 	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer; 0s: never" range:"0s 10m"`
@@ -208,6 +208,6 @@ type SignInQuota struct {
 type RateLimit struct {
 	MaxKeys int `json:"max_keys" help:"maximum of counters in memory" range:"1 1073741824"`
 	// RFC 6749 has no code for a 429. slow_down is from RFC 8628 section 3.5.
-	ErrorCode string `json:"error_code" help:"OAuth error code of a 429: temporarily_unavailable, slow_down, rate_limited, invalid_request" values:"temporarily_unavailable slow_down rate_limited invalid_request"`
+	ErrorCode string `json:"error_code" help:"OAuth error code of a 429 answer: temporarily_unavailable, slow_down, rate_limited, invalid_request" values:"temporarily_unavailable slow_down rate_limited invalid_request"`
 	ratelimit.Settings
 }

@@ -36,7 +36,7 @@ func TestBoundsOfOptions(t *testing.T) {
 			t.Errorf("%s: range %q", o.Path, o.bounds)
 		}
 		if values := o.Values(); values != nil && !slices.Contains(values, o.Default()) {
-			t.Errorf("%s: the default %q is none of %q", o.Path, o.Default(), values)
+			t.Errorf("%s: the default %q is not one of %q", o.Path, o.Default(), values)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // gateway.
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
-	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server behind the gateway, without a path" redact:"password"`
+	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server to limit, without a path" redact:"password"`
 	// PublicURL is the origin at which clients reach the gateway. The upstream sees only this
 	// origin, and no other is served.
 	PublicURL string `json:"public_url,omitempty" help:"URL of the gateway for clients, without a path; the upstream sees no other host" redact:"password"`
@@ -56,10 +56,10 @@ func defaultGateway() Gateway {
 // check checks the settings of a gateway that listens at listen.
 func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	if !subject.Fit(g.SubjectClaim) {
-		es.Add("gateway.subject_claim", "%q cannot be the name of a claim; one such as sub or preferred_username is needed", g.SubjectClaim)
+		es.Add("gateway.subject_claim", "%q is not a claim name such as sub or preferred_username", g.SubjectClaim)
 	}
 	if g.Judge && g.Upstream != "" {
-		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
+		es.Add("gateway.judge", "cannot be used together with upstream")
 	}
 	g.checkIgnored(es)
 	for i, p := range g.TokenPath {
@@ -71,10 +71,10 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	g.checkEnvoy(es)
 	if g.Upstream == "" {
 		if g.Introspection.URL != "" {
-			es.Add("gateway.introspection.url", "needs upstream: only what passes tokens on can ask for their users")
+			es.Add("gateway.introspection.url", "needs upstream")
 		}
 		if g.PublicURL != "" {
-			es.Add("gateway.public_url", "needs upstream: who passes requests on writes their host")
+			es.Add("gateway.public_url", "needs upstream")
 		}
 		return
 	}
@@ -84,14 +84,14 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	case !isWeb(u, err):
 		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", RedactURI(g.Upstream))
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
-		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
+		es.Add("gateway.upstream", "must be only a scheme and a host; give the path of the token endpoint in token_path")
 	case listensAt(listen, u):
 		es.Add("gateway.upstream", "is this gateway itself, which listens on %s", listen)
 	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()) && !g.Insecure:
-		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
+		es.Add("gateway.upstream", "must be https, because it receives secrets and tokens; on a private network, set insecure to allow http")
 	}
 	if len(g.TokenPath) == 0 {
-		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
+		es.Add("gateway.token_path", "is missing: give the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
 	}
 }
 
@@ -104,7 +104,7 @@ func (g *Gateway) checkPublicURL(es *fielderr.Errors) {
 	case !isWeb(u, err) || strings.ContainsFunc(u.Host, func(c rune) bool { return c > unicode.MaxASCII }):
 		es.Add("gateway.public_url", "%q is not a URL such as https://auth.example.com, in ASCII (xn-- for other letters)", RedactURI(g.PublicURL))
 	case u.User != nil || u.Path != "" && u.Path != "/" || strings.ContainsAny(g.PublicURL, "?#"):
-		es.Add("gateway.public_url", "must be a scheme and a host only")
+		es.Add("gateway.public_url", "must be only a scheme and a host")
 	}
 }
 
@@ -123,11 +123,11 @@ func (g *Gateway) checkIgnored(es *fielderr.Errors) {
 		{"share_subjects", g.ShareSubjects != usual.ShareSubjects},
 	} {
 		if set.is {
-			es.Add("gateway."+set.name, "has no effect with judge: it sees no answer of the token endpoint")
+			es.Add("gateway."+set.name, "has no effect with judge, which does not see answers of the token endpoint")
 		}
 	}
 	if len(g.TokenPath) > 0 && g.EnvoyListen == "" {
-		es.Add("gateway.token_path", "has no effect with judge but for envoy_listen: the proxy that asks /judge knows which requests are of tokens")
+		es.Add("gateway.token_path", "has no effect with judge, except for envoy_listen: the proxy decides which requests to check")
 	}
 }
 
@@ -153,9 +153,9 @@ func (g *Gateway) checkEnvoy(es *fielderr.Errors) {
 	}
 	checkHostPort(es, "gateway.envoy_listen", g.EnvoyListen)
 	if !g.Judge {
-		es.Add("gateway.envoy_listen", "needs judge: Envoy forwards the requests, and this server only answers whether they may pass")
+		es.Add("gateway.envoy_listen", "needs judge")
 	}
 	if !isLoopback(g.EnvoyListen) && !g.Insecure {
-		es.Add("gateway.envoy_listen", "must be a loopback address, beside the Envoy that asks: whoever can ask can use up the limits of others; insecure allows another one on a network that nobody else can reach")
+		es.Add("gateway.envoy_listen", "must be a loopback address, because anyone who can reach it can use up limits; on a private network, set insecure to allow another address")
 	}
 }

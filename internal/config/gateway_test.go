@@ -15,7 +15,7 @@ func TestGatewayRefused(t *testing.T) {
 		"OAUTH_SUBJECT_CLAIM= sub": "gateway.subject_claim", "OAUTH_SUBJECT_CLAIM=" + strings.Repeat("x", 256): "gateway.subject_claim",
 	}
 	for _, path := range []string{"token", "/token/", "/token?x", "/%74oken", "/realm*/token"} {
-		refused["OAUTH_TOKEN_PATH=/a/*/b,"+path] = `gateway.token_path[1]: "` + path + `": want a clean path`
+		refused["OAUTH_TOKEN_PATH=/a/*/b,"+path] = `gateway.token_path[1]: "` + path + `": must be a clean path`
 	}
 	for variable, want := range refused {
 		_, err := Load(Sources{Environ: append(strings.Fields(upstreamEnv), variable)})
@@ -43,7 +43,7 @@ func TestUpstreamOfItself(t *testing.T) {
 
 // TestPublicURL: it is an origin, and has an effect only if requests are forwarded.
 func TestPublicURL(t *testing.T) {
-	const notURL, notOrigin = "is not a URL such as https://auth.example.com", "gateway.public_url: must be a scheme and a host only"
+	const notURL, notOrigin = "is not a URL such as https://auth.example.com", "gateway.public_url: must be only a scheme and a host"
 	for value, want := range map[string]string{
 		"https://auth.example.com": "", "https://auth.example.com/": "", "http://[::1]:9096": "", "http://auth.example.com:8080": "",
 		"auth.example.com": notURL, "//auth.example.com": notURL, "ftp://auth.example.com": notURL, "https://:443": notURL, "https://a:0": notURL,

@@ -32,7 +32,7 @@ func (i Introspection) Secret() (string, error) {
 func (i Introspection) secret(es *fielderr.Errors) string {
 	const path = "gateway.introspection.client_secret"
 	if i.ClientSecret == Redacted {
-		es.Add(path, "is not the secret, but what is shown instead of it")
+		es.Add(path, "is the placeholder for a secret, not the secret")
 	}
 	return valueOrFile(es, path, i.ClientSecret, i.ClientSecretFile)
 }
@@ -45,13 +45,13 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 	u, err := url.Parse(i.URL)
 	switch {
 	case i.URL == "":
-		es.Add(path+".url", "is missing: the URL of the introspection endpoint, such as https://idp.example.com/oauth2/introspect")
+		es.Add(path+".url", "is missing: give the URL of the introspection endpoint, such as https://idp.example.com/oauth2/introspect")
 	case !isWeb(u, err):
 		es.Add(path+".url", "%q is not a URL such as https://idp.example.com/oauth2/introspect", RedactURI(i.URL))
 	case u.User != nil || u.Fragment != "":
-		es.Add(path+".url", "must have no user information and no fragment; client_id and client_secret are its credentials")
+		es.Add(path+".url", "must have no user information and no fragment; give credentials in client_id and client_secret")
 	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()) && !insecure:
-		es.Add(path+".url", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
+		es.Add(path+".url", "must be https, because it receives secrets and tokens; on a private network, set insecure to allow http")
 	}
 	secret := i.ClientSecret != "" || i.ClientSecretFile != ""
 	switch {

@@ -39,7 +39,7 @@ func TestIntrospectionRefused(t *testing.T) {
 		"no secret":       {upstreamEnv + at + id, "gateway.introspection.client_secret: or client_secret_file is required"},
 		"no client_id":    {upstreamEnv + at + secret + "s3cret", "gateway.introspection.client_id: is required"},
 		"no such file":    {upstreamEnv + at + id + "OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=no-such", "client_secret_file: open no-such"},
-		"a printed one":   {upstreamEnv + at + id + secret + Redacted, "client_secret: is not the secret"},
+		"a printed one":   {upstreamEnv + at + id + secret + Redacted, "client_secret: is the placeholder for a secret"},
 		"without gateway": {at, "gateway.introspection.url: needs upstream"},
 		"with a judge":    {"OAUTH_JUDGE=true " + at, "gateway.introspection.url: needs upstream"},
 	} {

@@ -62,7 +62,7 @@ func valueOrFile(es *fielderr.Errors, path, value, file string) string {
 	case file == "":
 		return value
 	case value != "":
-		es.Add(path, "and %s_file exclude each other", path)
+		es.Add(path, "and %s_file cannot be used together", path)
 		return ""
 	}
 	text, err := readBounded(file, maxSecretFile)

@@ -65,7 +65,7 @@ func TestSecretsOfKeysRefused(t *testing.T) {
 		"empty file":     {"OAUTH_KEYS_SECRET_FILE=" + secretFile(t, ""), "is empty"},
 		"no such file":   {"OAUTH_KEYS_SECRET_FILE=no-such-file", "keys.secret_file: open no-such-file"},
 		"huge file":      {"OAUTH_KEYS_SECRET_FILE=/dev/zero", "keys.secret_file: /dev/zero is larger than 65536 bytes"},
-		"value and file": {"OAUTH_KEYS_SECRET=" + oneSecret + " OAUTH_KEYS_SECRET_FILE=x", "keys.secret: and keys.secret_file exclude each other"},
+		"value and file": {"OAUTH_KEYS_SECRET=" + oneSecret + " OAUTH_KEYS_SECRET_FILE=x", "keys.secret: and keys.secret_file cannot be used together"},
 		"twice the same": {"OAUTH_KEYS_SECRET=" + oneSecret + "," + oneSecret, "keys.secret: must be two different secrets"},
 		"second":         {"OAUTH_KEYS_SECRET=none,REDACTED", "keys.secret: must be base64"},
 		"three":          {"OAUTH_KEYS_SECRET=none," + oneSecret + "," + anotherSecret, "keys.secret: must be base64"},

@@ -233,10 +233,10 @@ func TestURIFromAFile(t *testing.T) {
 		t.Errorf("the flag does not win: %+v, %v", got.Store.MongoDB, err)
 	}
 	for want, flags := range map[string][]FlagValue{
-		"no such file":       {{"mongodb-uri-file", missing}},
-		"is empty":           {{"mongodb-uri-file", empty}},
-		"exclude each other": {{"mongodb-uri-file", good}, {"mongodb-uri", "mongodb://flag"}},
-		"must begin with":    {{"mongodb-uri-file", yaml}},
+		"no such file":            {{"mongodb-uri-file", missing}},
+		"is empty":                {{"mongodb-uri-file", empty}},
+		"cannot be used together": {{"mongodb-uri-file", good}, {"mongodb-uri", "mongodb://flag"}},
+		"must begin with":         {{"mongodb-uri-file", yaml}},
 	} {
 		_, err := LoadStore(Sources{Flags: flags})
 		if found := fielderr.Of(err); len(found) != 1 || !strings.Contains(err.Error(), want) {
@@ -255,9 +255,9 @@ func TestProblemsOfEnvironmentAndFlags(t *testing.T) {
 		{"misspelt variable", []string{"OAUTH_LISTN=x"}, nil, "OAUTH_LISTN: unknown variable; did you mean OAUTH_LISTEN?"},
 		{"unknown variable", []string{"OAUTH_COLOUR_OF_THE_SKY=blue"}, nil, "OAUTH_COLOUR_OF_THE_SKY: unknown variable"},
 		{"bad variable", []string{"OAUTH_LISTEN=9096"}, nil, `listen: "9096" is not host:port (OAUTH_LISTEN)`},
-		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: must be a duration with its unit, such as 60s, not "soon" (--tokens-access-ttl)`},
+		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: must be a duration with a unit, such as 60s, not "soon" (--tokens-access-ttl)`},
 		{"not a number", nil, []FlagValue{{"rate-limit-canary-percent", "NaN"}}, `rate_limit.canary_percent: NaN is not between 0 and 100 (--rate-limit-canary-percent)`},
-		{"both stores", nil, []FlagValue{{"data", "x"}, {"mongodb-uri", "mongodb://h"}}, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
+		{"both stores", nil, []FlagValue{{"data", "x"}, {"mongodb-uri", "mongodb://h"}}, "store: embedded (--data) and mongodb (--mongodb-uri) cannot be used together"},
 		{"no such file", []string{"OAUTH_CONFIG=no-such-file.yaml"}, nil, "--config: open no-such-file.yaml: no such file or directory"},
 	}
 	for _, tt := range tests {

@@ -29,7 +29,7 @@ func uriProblem(uri string) string {
 	case strings.Contains(user, "/") || strings.Count(user, ":") > 1 || strings.HasPrefix(after, "@"):
 		return "is not valid: percent-encode special characters in the user name and password"
 	case escapes != nil:
-		return "is not valid: a % must be followed by two hexadecimal digits; write %25 for the character itself"
+		return "is not valid: % must be followed by two hexadecimal digits; write a literal % as %25"
 	case strings.HasPrefix(after, "?"):
 		return "is not valid: put a / between the hosts and the ?"
 	case strings.Trim(hosts, ",") == "" || !allHosts(hosts):

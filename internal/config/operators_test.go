@@ -10,9 +10,9 @@ func TestOperatorTLS(t *testing.T) {
 		"key missing":     {"admin_tls: { cert_file: x }", "admin_tls.key_file: is required with admin_tls.cert_file"},
 		"cert missing":    {"admin_tls: { key_file: x }", "admin_tls.cert_file: is required with admin_tls.key_file"},
 		"no such files":   {"admin_tls: { cert_file: no-such, key_file: no-such }", "admin_tls.key_file: open no-such"},
-		"CA without TLS":  {"admin_client_ca: no-such", "admin_client_ca: needs a certificate of the server: set admin_tls or tls"},
+		"CA without TLS":  {"admin_client_ca: no-such", "admin_client_ca: needs a server certificate: set admin_tls or tls"},
 		"no such CA":      {"admin_client_ca: no-such", "admin_client_ca: open no-such"},
-		"CA is not a PEM": {"admin_client_ca: " + secretFile(t, "x"), "holds no PEM certificate"},
+		"CA is not a PEM": {"admin_client_ca: " + secretFile(t, "x"), "contains no PEM certificate"},
 	} {
 		_, err := Load(Sources{File: secretFile(t, tc.file)})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -8,7 +8,7 @@ import (
 // Overload configures which requests are refused during overload, and when.
 type Overload struct {
 	// Mode is enforce; dry_run, which only counts the requests that it would refuse; or off.
-	Mode ratelimit.Mode `json:"mode" help:"refuse the least critical requests while overloaded: enforce, dry_run or off" values:"enforce dry_run off"`
+	Mode ratelimit.Mode `json:"mode" help:"refuse the least critical requests during overload: enforce, dry_run or off" values:"enforce dry_run off"`
 	// Target is how long work may wait for the processor before the least critical requests are
 	// refused. A wait below a millisecond is normal on an idle machine. After a second, callers give
 	// up.

@@ -129,7 +129,7 @@ func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		check.OK(t, os.WriteFile(path, []byte(file), 0o600))
 		_, err := Load(Sources{File: path})
-		if err == nil || strings.Contains(err.Error(), "12345678") || !strings.Contains(err.Error(), "must be text, not a number or the like; write it in quotes") {
+		if err == nil || strings.Contains(err.Error(), "12345678") || !strings.Contains(err.Error(), "must be text, not a number; write it in quotes") {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

@@ -29,6 +29,6 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 
 func checkWritten(es *fielderr.Errors, path string, list []ratelimit.Limit) {
 	if list != nil && len(list) == 0 {
-		es.Add(path, "needs at least one limit; to never limit the client, say trusted: true")
+		es.Add(path, "needs at least one limit; to never limit the client, set trusted: true")
 	}
 }

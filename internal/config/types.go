@@ -77,9 +77,9 @@ func (p *Prefix) UnmarshalText(text []byte) error {
 	case err != nil:
 		return fmt.Errorf("%q is not an address or a range such as 10.0.0.0/8", text)
 	case v.Addr().Is4In6():
-		return fmt.Errorf("%q contains no address: write the range in IPv4, such as 10.0.0.0/8", text)
+		return fmt.Errorf("%q is an IPv4-mapped range: write it in IPv4, such as 10.0.0.0/8", text)
 	case v.Bits() == 0:
-		return fmt.Errorf("%q is every address, and each caller could pretend to be any client", text)
+		return fmt.Errorf("%q is every address, which lets any caller forge client addresses", text)
 	}
 	p.Prefix = v.Masked()
 	return nil

@@ -33,7 +33,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.RateLimit.check(&es)
 	c.Gateway.check(&es, c.Listen)
 	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.Insecure {
-		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure allows another one on a network that nobody else can reach")
+		es.Add("gateway.judge", "needs listen to be a loopback address, because anyone who can reach it can use up limits; on a private network, set insecure to allow another address")
 	}
 	return es
 }
@@ -45,7 +45,7 @@ func (c *Config) checkListen(es *fielderr.Errors) {
 	}
 	checkHostPort(es, "admin_listen", c.AdminListen)
 	if _, port, err := net.SplitHostPort(c.Listen); err == nil && port != "0" && c.AdminListen == c.Listen {
-		es.Add("admin_listen", "must differ from listen: operators and clients do not share a door")
+		es.Add("admin_listen", "must differ from listen")
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 	}
 	if c.Issuer == "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err == nil && !c.LoopbackListen() {
-			es.Add("issuer", "is required when listen is not a loopback address: the public https URL of this server")
+			es.Add("issuer", "is required unless listen is a loopback address: give the public https URL of this server")
 		}
 		return
 	}
@@ -92,11 +92,11 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.Issuer, "#"):
 		es.Add("issuer", "must have no user information, query or fragment (RFC 8414 section 2)")
 	case strings.HasSuffix(u.Path, "/"):
-		es.Add("issuer", "must not end with a slash: clients compare it letter by letter")
+		es.Add("issuer", "must not end with a slash, because clients compare it literally")
 	case strings.ContainsAny(u.Path, ":*"):
 		es.Add("issuer", "must have no : or * in its path")
 	case u.Scheme != "https" && (u.Scheme != "http" || !redirecturi.IsLoopback(u.Hostname())):
-		es.Add("issuer", "must be https; http is for loopback addresses only (RFC 8414 section 2)")
+		es.Add("issuer", "must be https unless it is a loopback address (RFC 8414 section 2)")
 	}
 }
 
@@ -116,11 +116,10 @@ const (
 func (c *Config) checkProxies(es *fielderr.Errors) {
 	switch {
 	case len(c.TrustedProxies) > 1 && slices.ContainsFunc(c.TrustedProxies, func(p Prefix) bool { return p.none }):
-		es.Add("trusted_proxies", "none excludes all others")
+		es.Add("trusted_proxies", "none must be the only value")
 	case len(c.TrustedProxies) == 0 && strings.HasPrefix(c.Issuer, "https:") && !c.TLS.Enabled():
-		es.Add("trusted_proxies", "is required when issuer is https and tls is not set: "+
-			"list the addresses of the proxy in front, since without them all clients count as one and can lock each other out; "+
-			"or set it to none if that is meant")
+		es.Add("trusted_proxies", "is required because issuer is https and tls is not set: "+
+			"list the addresses of your proxy, or all clients count as one address; set it to none if there is no proxy")
 	}
 }
 
@@ -160,14 +159,14 @@ func (c *Config) checkOperators(es *fielderr.Errors) {
 		return
 	}
 	if !c.OperatorTLS().Enabled() {
-		es.Add("admin_client_ca", "needs a certificate of the server: set admin_tls or tls")
+		es.Add("admin_client_ca", "needs a server certificate: set admin_tls or tls")
 	}
 	text, err := readBounded(c.AdminClientCA, maxFileSize)
 	switch {
 	case err != nil:
 		es.Add("admin_client_ca", "%s", err)
 	case !x509.NewCertPool().AppendCertsFromPEM(text):
-		es.Add("admin_client_ca", "%s holds no PEM certificate", c.AdminClientCA)
+		es.Add("admin_client_ca", "%s contains no PEM certificate", c.AdminClientCA)
 	}
 }
 
@@ -181,7 +180,7 @@ func (t Tracing) check(es *fielderr.Errors) {
 func (s Store) check() (es fielderr.Errors) {
 	switch {
 	case s.Embedded != nil && s.MongoDB != nil:
-		es.Add("store", "embedded (--data) and mongodb (--mongodb-uri) exclude each other")
+		es.Add("store", "embedded (--data) and mongodb (--mongodb-uri) cannot be used together")
 	case s.Embedded != nil && s.Embedded.Path == "":
 		es.Add("store.embedded.path", "must name a file")
 	case s.MongoDB != nil:
@@ -214,7 +213,7 @@ func (c *Config) checkOptions(es *fielderr.Errors, prefix string) {
 			continue
 		}
 		if values := o.Values(); values != nil && !slices.Contains(values, v.String()) {
-			es.Add(o.Path, "%q is none of %s", v, `"`+strings.Join(values, `", "`)+`"`)
+			es.Add(o.Path, "%q is not one of %s", v, `"`+strings.Join(values, `", "`)+`"`)
 		}
 		if least, most, bounded := strings.Cut(o.bounds, " "); bounded && !(number(v.Interface()) >= bound(least) && number(v.Interface()) <= bound(most)) { // also catches NaN
 			es.Add(o.Path, "must be from %s to %s, not %v", least, most, v)

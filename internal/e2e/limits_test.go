@@ -353,7 +353,7 @@ func TestTokenCommandWaits(t *testing.T) {
 			break
 		}
 	}
-	check.ErrorSays(t, err, "let --wait do so")
+	check.ErrorSays(t, err, "or give --wait")
 	out, err := command(ctx, "", append(args, "--wait", "-o", "json")...)
 	check.OK(t, err)
 	if !strings.Contains(string(out), `"claims_verified": true`) {

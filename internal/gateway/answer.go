@@ -15,7 +15,7 @@ import (
 
 // errUnderWay is the error of a request that exceeds a limit of underWay, or that the Decider rejects
 // as crowded.
-var errUnderWay = errors.New("gateway: too many requests of the client are under way")
+var errUnderWay = errors.New("gateway: too many unanswered requests of the client")
 
 // underWayLimit is the name of the underWay limits in the log.
 const underWayLimit = "under_way"
@@ -33,7 +33,7 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 		accesslog.NoteDenial(r.Context(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: underWayLimit})
 		x.fail(w, r, Crowded, http.StatusTooManyRequests, code,
-			"Too many token requests of this client wait for the authorization server, which has not accepted its credentials yet; retry after 1 second.")
+			"Too many token requests with unverified credentials of this client are in flight; retry after 1 second.")
 	default:
 		x.fail(w, r, Unchecked, http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "The gateway cannot check requests; try again later.")
 	}
@@ -78,7 +78,7 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 	x.result.started = d.started
 	if d.upload != nil && d.upload.late.Load() {
 		d.Header().Set("Connection", "close") // the rest of the body is not read
-		x.fail(x.out, r, Refused, http.StatusRequestTimeout, oautherr.InvalidRequest, "The body of the request comes in too slowly.")
+		x.fail(x.out, r, Refused, http.StatusRequestTimeout, oautherr.InvalidRequest, "The request body arrives too slowly.")
 		x.log(r)
 		return
 	}
@@ -111,6 +111,6 @@ func (g *Gateway) whyUnreachable(r *http.Request, err error) (o Outcome, status 
 // wrote logs err, if an answer could not be written.
 func (g *Gateway) wrote(ctx context.Context, err error) {
 	if err != nil {
-		g.o.Logger.LogAttrs(ctx, slog.LevelDebug, "answer not written; the client has disconnected", slog.Any("error", err))
+		g.o.Logger.LogAttrs(ctx, slog.LevelDebug, "answer not written; client disconnected", slog.Any("error", err))
 	}
 }

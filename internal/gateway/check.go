@@ -75,11 +75,11 @@ func (g *Gateway) check(ctx context.Context) bool {
 		case ctx.Err() != nil || found: // a stop may also have caused the error
 			return found
 		case !errors.Is(err, errAway):
-			g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path is not checked yet: the metadata of the upstream is not where it is looked for, and is compared when a client asks for it",
+			g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path not checked yet: upstream metadata not found; checking when a client requests it",
 				g.pathsAttr(), slog.Any("error", err))
 			return false
 		case !said:
-			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path is not checked yet: the upstream does not answer, and is asked until it does", g.pathsAttr(), slog.Any("error", err))
+			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path not checked yet: upstream does not answer; retrying", g.pathsAttr(), slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -129,7 +129,7 @@ func (g *Gateway) checkDiscovered(ctx context.Context) {
 // compare logs a warning if no token path matches the token endpoint.
 func (g *Gateway) compare(ctx context.Context, endpoint *url.URL) {
 	if !g.isTokenPath(endpoint) {
-		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
+		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the upstream's token endpoint: its requests are not limited",
 			g.pathsAttr(), slog.String("token_endpoint", endpoint.String()))
 	}
 }
@@ -158,7 +158,7 @@ func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if metadata.TokenEndpoint == "" {
-		return nil, fmt.Errorf("%s names no token_endpoint", at)
+		return nil, fmt.Errorf("%s has no token_endpoint", at)
 	}
 	return url.Parse(metadata.TokenEndpoint)
 }

@@ -19,9 +19,9 @@ func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct{ metadata, want string }{
 		"its path":      {`{"token_endpoint":"https://idp.example/realms/a/protocol/openid-connect/token"}`, ""},
 		"another path":  {`{"token_endpoint":"https://idp.example/oauth2/token"}`, "level=WARN msg=\"token_path does not match"},
-		"no metadata":   {"", "level=INFO msg=\"token_path is not checked yet"},
-		"no JSON":       {"<html>", "level=INFO msg=\"token_path is not checked yet"},
-		"no such field": {"{}", "level=INFO msg=\"token_path is not checked yet"},
+		"no metadata":   {"", "level=INFO msg=\"token_path not checked yet"},
+		"no JSON":       {"<html>", "level=INFO msg=\"token_path not checked yet"},
+		"no such field": {"{}", "level=INFO msg=\"token_path not checked yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log check.Buffer
@@ -78,7 +78,7 @@ func TestCheckOfIssuers(t *testing.T) {
 					w.send(http.MethodGet, "/nothing"+oidc, "")
 					w.send(http.MethodGet, tc.at, "")
 				}
-				return strings.Contains(log.String(), "token_path does not match") || !tc.warned && strings.Contains(log.String(), "token_path is not checked yet")
+				return strings.Contains(log.String(), "token_path does not match") || !tc.warned && strings.Contains(log.String(), "token_path not checked yet")
 			})
 			cancel()
 			check.OK(t, <-ended)
@@ -100,7 +100,7 @@ func TestCheckOfAnUpstreamThatStartsLater(t *testing.T) {
 		_, _ = fmt.Fprint(rw, `{"token_endpoint":"https://idp.example/oauth2/token"}`)
 	})
 	w.CheckNow(t.Context())
-	check.Equal(t, "logged that it is away", strings.Count(log.String(), `level=WARN msg="token_path is not checked yet: `), 1)
+	check.Equal(t, "logged that it is away", strings.Count(log.String(), `level=WARN msg="token_path not checked yet: `), 1)
 	check.Equal(t, "logged that the path is another: "+log.String(), strings.Count(log.String(), "token_path does not match"), 1)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -109,7 +109,7 @@ func readQuestion(_ *http.Request, body []byte) (Question, error) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&in)
 	if _, end := d.Token(); err != nil || !errors.Is(end, io.EOF) {
-		return Question{}, &tokenrequest.Error{Description: "The question must be one JSON object of client_id, user, grant_type and address, all of them text."}
+		return Question{}, &tokenrequest.Error{Description: "The body must be a JSON object with client_id, user, grant_type and address as strings."}
 	}
 	q := Question{ClientID: in.ClientID, User: in.User, Grant: in.Grant, Hits: 1}
 	if in.Address != "" {

@@ -142,7 +142,7 @@ type Gateway struct {
 // patterns parses the paths. Its error joins the errors of all malformed paths.
 func patterns(paths []string) (all []tokenrequest.PathPattern, err error) {
 	if len(paths) == 0 {
-		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
+		return nil, errors.New("gateway: no token path, such as /oauth2/token")
 	}
 	for _, p := range paths {
 		parsed, bad := tokenrequest.ParsePath(p)
@@ -158,7 +158,7 @@ func patterns(paths []string) (all []tokenrequest.PathPattern, err error) {
 func New(o Options) (*Gateway, error) {
 	paths, err := patterns(o.TokenPaths)
 	if o.Upstream == nil {
-		err = errors.Join(err, errors.New("gateway: an upstream is needed"))
+		err = errors.Join(err, errors.New("gateway: no upstream"))
 	}
 	g, bad := newGateway(o)
 	if err = errors.Join(err, bad); err != nil {
@@ -198,7 +198,7 @@ func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
 func newGateway(o Options) (*Gateway, error) {
 	reader, err := subject.NewReader(o.Claim)
 	if o.Limiter == nil || o.ClientAddr == nil {
-		err = errors.Join(err, errors.New("gateway: a limiter and the address of clients are needed"))
+		err = errors.Join(err, errors.New("gateway: Limiter and ClientAddress are required"))
 	}
 	if err != nil {
 		return nil, err
@@ -243,13 +243,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !g.inside && !g.serves(r):
-		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve that host.")
+		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve this host.")
 	case !g.inside && r.URL.Opaque != "": // the rest after the scheme would be sent as a target with a host of its own
-		g.reject(w, r, http.StatusBadRequest, "The target of the request is neither a path nor a URL with a host.")
+		g.reject(w, r, http.StatusBadRequest, "The request target must be a path or a URL with a host.")
 	case g.isToken(r), g.asksNear(w, r):
 		g.token(w, r)
 	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // a tunnel, or the HTTP/2 preface
-		g.reject(w, r, http.StatusMethodNotAllowed, "The gateway does not take that method.")
+		g.reject(w, r, http.StatusMethodNotAllowed, "The gateway does not support this method.")
 	default:
 		if isMetadata(r.URL.Path) {
 			select {

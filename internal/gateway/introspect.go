@@ -158,6 +158,6 @@ func (g *Gateway) checkIntrospection(ctx context.Context) {
 		return
 	}
 	if _, _, err := g.asking.client.User(ctx, rand.Text()); err != nil && ctx.Err() == nil {
-		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "introspection fails: tokens that show no user will count for none", slog.Any("error", err))
+		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "introspection does not work; tokens without a visible user count for no user", slog.Any("error", err))
 	}
 }

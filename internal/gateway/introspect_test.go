@@ -321,7 +321,7 @@ func TestIntrospectionOfTheGone(t *testing.T) {
 // TestIntrospectionIsChecked checks that a wrong URL or secret is reported at startup, by
 // introspecting a token that does not exist.
 func TestIntrospectionIsChecked(t *testing.T) {
-	for status, want := range map[int]string{200: "", 401: "the client_secret is wrong", 404: "not that of an introspection endpoint"} {
+	for status, want := range map[int]string{200: "", 401: "the client_secret is wrong", 404: "not an introspection endpoint"} {
 		var log check.Buffer
 		w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))

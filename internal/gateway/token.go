@@ -123,7 +123,7 @@ func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	switch {
 	case err != nil:
-		return nil, &tokenrequest.Error{Description: "The body of the request did not come in."}
+		return nil, &tokenrequest.Error{Description: "The request body did not arrive."}
 	case len(body) > MaxBody:
 		return nil, ErrTooLarge
 	}
@@ -312,7 +312,7 @@ func (g *Gateway) guarded(ctx context.Context, check func(context.Context) error
 		if defect == nil {
 			return
 		}
-		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be checked: this is a defect of the gateway",
+		g.o.Logger.LogAttrs(ctx, slog.LevelError, "request could not be checked; this is a bug in the gateway",
 			slog.String("on_error", string(g.o.OnError)), slog.Any("panic", defect), slog.String("stack", string(debug.Stack())))
 		g.counts.defects.Add(1)
 		if err = nil; g.o.OnError == Deny {

@@ -204,7 +204,7 @@ func TestGuesses(t *testing.T) {
 			check.Equal(t, "denied", got.status == http.StatusTooManyRequests, tt.guess)
 			if tt.guess {
 				check.Equal(t, "Retry-After", got.header.Get("Retry-After"), "1")
-				check.Equal(t, "body", strings.Contains(got.body, "has not accepted"), true)
+				check.Equal(t, "body", strings.Contains(got.body, "with unverified credentials"), true)
 			}
 			crowded := map[bool]uint64{true: 1}[tt.guess]
 			check.Equal(t, "crowded, denied", []uint64{w.Stats().Requests[gateway.Crowded], w.Stats().Requests[gateway.Denied]}, []uint64{crowded, 0})

@@ -213,7 +213,7 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *accounts.Sessio
 		}
 		asked = false // another request stored an agreement just now, which may already allow enough
 	}
-	return Agreement{}, storeFailed("store agreement", errors.New("others keep changing it"))
+	return Agreement{}, storeFailed("store agreement", errors.New("it is changed too often"))
 }
 
 // agreed returns the agreement after issuing a code under it, and whether it has to be stored.
@@ -297,6 +297,6 @@ func (s *Service) Withdraw(ctx context.Context, username, clientID string) error
 	if err := s.store.DeleteAgreement(ctx, &a); err != nil {
 		return storeFailed("delete agreement", err)
 	}
-	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "consent withdrawn, its tokens are revoked", slog.String("client_id", clientID), s.opts.LogUser(username))
+	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "consent withdrawn; tokens revoked", slog.String("client_id", clientID), s.opts.LogUser(username))
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, e
 	}
 	client, ok := s.opts.Clients.Client(req.ClientID)
 	if !ok {
-		return nil, fail(oautherr.InvalidRequest, "There is no client of this client_id.")
+		return nil, fail(oautherr.InvalidRequest, "The client_id is unknown.")
 	}
 	redirect, bad := chooseRedirect(client, req.RedirectURI)
 	if bad != nil {

@@ -50,7 +50,7 @@ func TestBan(t *testing.T) {
 	}
 	want := &oautherr.LimitedError{RetryAfter: 3 * time.Minute, Limit: "ban", Banned: true}
 	check.Equal(t, "description", got.Description(),
-		"This client is banned for a time, because it repeatedly exceeded its token rate limit; retry after 180 seconds.")
+		"This client is temporarily banned because it repeatedly exceeded its token rate limit; retry after 180 seconds.")
 	check.Equal(t, "RetryAfter", got.RetryAfter, want.RetryAfter)
 	check.Equal(t, "Banned", got.Banned, true)
 	check.Equal(t, "Limit", got.Limit, want.Limit)
@@ -77,7 +77,7 @@ func TestBanOfUser(t *testing.T) {
 	if got := w.limited("shop", kept); got == nil || !got.Banned {
 		t.Fatalf("got %+v, want a ban", got)
 	}
-	check.ErrorSays(t, w.limited("shop", kept), "This client and user are banned for a time, because they repeatedly exceeded their token rate limit")
+	check.ErrorSays(t, w.limited("shop", kept), "This client and user are temporarily banned because they repeatedly exceeded their token rate limit")
 	w.mustToken("shop", clientCredentials)
 	w.mustToken("caller", grants.TokenRequest{GrantType: "authorization_code", Code: w.code("caller"), RedirectURI: callback, CodeVerifier: verifier})
 	// The password is not checked, and the ban does not show under another username.

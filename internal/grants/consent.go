@@ -22,10 +22,10 @@ import (
 var (
 	// ErrConsentPage means that the page belongs to another session or request, or is too old. Show
 	// the user a new page.
-	ErrConsentPage = errors.New("grants: not a consent page of this session and request, or too old")
+	ErrConsentPage = errors.New("grants: consent page expired, or of another session or request")
 	// ErrConsentUsed means that the code of the page was redeemed or has expired. The client has to
 	// start again.
-	ErrConsentUsed = errors.New("grants: the consent page has been used")
+	ErrConsentUsed = errors.New("grants: consent page already used")
 )
 
 // pageLifetime is how long a consent page can be answered. Its code is stored for as long, which

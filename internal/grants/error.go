@@ -47,7 +47,7 @@ func unavailable(cause error) *Error {
 	}
 	return &Error{
 		Code:        oautherr.TemporarilyUnavailable,
-		Description: "The server cannot answer this at the moment. Try again.",
+		Description: "The server is temporarily unavailable. Try again.",
 		Cause:       cause,
 	}
 }
@@ -71,7 +71,7 @@ func Overloaded(err error) *Error {
 func tooBusy(cause *secret.BusyError) *Error {
 	return &Error{
 		Code:        oautherr.TemporarilyUnavailable,
-		Description: "Too many people are signing in at the moment; retry after " + oautherr.Seconds(cause.RetryAfter) + ".",
+		Description: "Too many users are signing in; retry after " + oautherr.Seconds(cause.RetryAfter) + ".",
 		Cause:       cause,
 		RetryAfter:  cause.RetryAfter,
 	}

@@ -324,7 +324,7 @@ func TestLimiterOptionsGoTogether(t *testing.T) {
 	counters := good
 	counters.Counters = counting.NewCounters(1)
 	_, err := grants.New(counters)
-	check.ErrorSays(t, err, "together")
+	check.ErrorSays(t, err, "need each other")
 	bad := good
 	bad.SignIn.Failures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
 	_, err = grants.New(bad)

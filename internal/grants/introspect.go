@@ -147,7 +147,7 @@ func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secre
 }
 
 // ErrBearer is wrapped in the error of [Service.Bearer] for an invalid token.
-var ErrBearer = errors.New("grants: the access token is not valid")
+var ErrBearer = errors.New("grants: invalid access token")
 
 // Bearer verifies an access token presented to an API of this server itself (RFC 6750). The token
 // must be signed by this server, not expired and not revoked, and its client and user must still

@@ -53,7 +53,7 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return TokenResponse{}, fail(oautherr.InvalidGrant, "The grant is not known, or has expired.")
+		return TokenResponse{}, fail(oautherr.InvalidGrant, "The grant is unknown or has expired.")
 	case err != nil:
 		return TokenResponse{}, storeFailed("issue tokens", err)
 	}

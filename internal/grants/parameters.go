@@ -23,7 +23,7 @@ func parseScope(raw string) ([]string, *Error) {
 			continue
 		}
 		if !clientcfg.ValidScopeToken(token) {
-			return nil, fail(oautherr.InvalidScope, "The scope holds a character that is not allowed.")
+			return nil, fail(oautherr.InvalidScope, "The scope contains an invalid character.")
 		}
 		out = append(out, token)
 	}
@@ -42,10 +42,10 @@ func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 		return slices.Clone(client.Scopes), nil
 	}
 	if slices.Contains(asked, clientcfg.ScopeOpenID) {
-		return nil, fail(oautherr.InvalidScope, "This server does not do OpenID Connect: it has no ID tokens. Leave out the scope openid.")
+		return nil, fail(oautherr.InvalidScope, "This server does not support OpenID Connect. Leave out the scope openid.")
 	}
 	if !subset(asked, client.Scopes) {
-		return nil, fail(oautherr.InvalidScope, "The client is not registered for all of this scope.")
+		return nil, fail(oautherr.InvalidScope, "The client may not request this scope.")
 	}
 	return asked, nil
 }
@@ -63,11 +63,11 @@ func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]str
 		asked = granted
 	}
 	if !subset(asked, granted) {
-		return nil, fail(oautherr.InvalidScope, "A refresh cannot widen the scope that was granted.")
+		return nil, fail(oautherr.InvalidScope, "A refresh cannot extend the granted scope.")
 	}
 	left := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return !slices.Contains(client.Scopes, s) })
 	if len(left) == 0 && len(asked) > 0 {
-		return nil, fail(oautherr.InvalidScope, "The client is no longer registered for any of this scope.")
+		return nil, fail(oautherr.InvalidScope, "The client may no longer request any of this scope.")
 	}
 	return left, nil
 }
@@ -164,16 +164,16 @@ func checkVerifier(challenge, verifier string) *Error {
 	case challenge == "" && verifier == "":
 		return nil
 	case challenge == "":
-		return fail(oautherr.InvalidGrant, "The authorization request had no code_challenge, so a code_verifier cannot be right.")
+		return fail(oautherr.InvalidGrant, "The authorization request had no code_challenge.")
 	case verifier == "":
 		return fail(oautherr.InvalidGrant, "The parameter code_verifier is missing.")
 	case len(verifier) < 43 || len(verifier) > 128 || !allUnreserved(verifier):
-		return fail(oautherr.InvalidGrant, "The code_verifier needs 43 to 128 unreserved characters.")
+		return fail(oautherr.InvalidGrant, "The code_verifier must have 43 to 128 unreserved characters.")
 	}
 	sum := sha256.Sum256([]byte(verifier))
 	want := base64.RawURLEncoding.EncodeToString(sum[:])
 	if subtle.ConstantTimeCompare([]byte(want), []byte(challenge)) != 1 {
-		return fail(oautherr.InvalidGrant, "The code_verifier does not fit the code_challenge.")
+		return fail(oautherr.InvalidGrant, "The code_verifier does not match the code_challenge.")
 	}
 	return nil
 }

@@ -39,11 +39,11 @@ func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
 		case "consent", "select_account":
 			in.Consent = true
 		default:
-			return in, fail(oautherr.InvalidRequest, "The prompt can be none, or login, consent and select_account.")
+			return in, fail(oautherr.InvalidRequest, "The prompt must be none, login, consent or select_account.")
 		}
 	}
 	if in.Silent && slices.ContainsFunc(prompts, func(p string) bool { return p != "none" }) {
-		return in, fail(oautherr.InvalidRequest, "The prompt none excludes all others.")
+		return in, fail(oautherr.InvalidRequest, "The prompt none must be the only value.")
 	}
 	if req.MaxAge != "" {
 		seconds, err := strconv.ParseUint(req.MaxAge, 10, 63)
@@ -97,11 +97,11 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *accounts.Sess
 	switch {
 	case session == nil || p.needsSignIn(session, now):
 		if p.Silent {
-			return Next{}, p.refused(oautherr.LoginRequired, "The user has to sign in.")
+			return Next{}, p.refused(oautherr.LoginRequired, "The user must sign in.")
 		}
 		return Next{SignIn: true}, nil
 	case p.Silent && !p.expects(session.Username):
-		return Next{}, p.refused(oautherr.InteractionRequired, "Another user than that of login_hint is signed in.")
+		return Next{}, p.refused(oautherr.InteractionRequired, "A user other than login_hint is signed in.")
 	}
 	known, _, err := s.agreement(ctx, p.Client, session.Username)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *accounts.Sess
 		}
 		return Next{Code: code}, nil
 	case p.Silent:
-		return Next{}, p.refused(oautherr.ConsentRequired, "The user has to agree.")
+		return Next{}, p.refused(oautherr.ConsentRequired, "The user must consent.")
 	}
 	var next Next
 	for _, scope := range p.Scopes {

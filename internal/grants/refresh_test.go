@@ -29,7 +29,7 @@ func (w *world) wantReplay(token string) {
 	w.tb.Helper()
 	_, err := w.token("shop", refreshing(token))
 	wantCode(w.tb, oautherr.InvalidGrant, err)
-	check.ErrorSays(w.tb, err, "used before")
+	check.ErrorSays(w.tb, err, "already used")
 }
 
 // TestRepeatedRefresh: a client that lost the response gets the same successor again, with a new

@@ -75,7 +75,7 @@ func TestCodeIsNoRefreshToken(t *testing.T) {
 	tokens := w.mustToken("app", w.redemption("app", code))
 	_, err := w.token("app", refreshing(code))
 	wantCode(t, oautherr.InvalidGrant, err)
-	check.ErrorSays(t, err, "not known")
+	check.ErrorSays(t, err, "unknown")
 	w.mustToken("app", refreshing(tokens.RefreshToken)) // the family is unchanged
 }
 
@@ -87,7 +87,7 @@ func TestGenerations(t *testing.T) {
 		successor int    // generation of the issued token, relative to the newest
 		revoked   bool
 	}
-	used, unknown := outcome{says: "used before", revoked: true}, outcome{says: "not known"}
+	used, unknown := outcome{says: "already used", revoked: true}, outcome{says: "unknown"}
 	for _, tc := range []struct {
 		presented int // relative to the newest
 		age       time.Duration

@@ -72,7 +72,7 @@ func (g *Grant) Revocation(now time.Time) (name string, until time.Time) {
 }
 
 // ErrClaimed means that another request has claimed the code or refresh token first.
-var ErrClaimed = errors.New("grants: claimed already")
+var ErrClaimed = errors.New("grants: already claimed")
 
 // The longest configurable lifetimes, of an access token and of a refreshable sign-in.
 const (
@@ -219,7 +219,7 @@ func decodeGrant(record *store.Record) (g Grant, err error) {
 		}
 	}
 	if err = r.Err(); err == nil && (!inRange || g.ClientID == "") {
-		err = errors.New("a number out of range, or no client")
+		err = errors.New("a number is out of range, or the client is missing")
 	}
 	return g, err
 }

@@ -30,10 +30,10 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 		return err
 	}
 	if s.replayLines.Take(s.opts.Clock(), ratelimit.Key{ClientID: auth.Family}) == 0 {
-		s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
+		s.opts.Logger.WarnContext(ctx, "grant presented twice; token family revoked",
 			"client_id", auth.ClientID, "family", auth.Family)
 	}
-	return fail(oautherr.InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
+	return fail(oautherr.InvalidGrant, "This was already used. All tokens issued from it are revoked.")
 }
 
 // revokeFamily revokes every token of the family, including tokens that a running request has yet

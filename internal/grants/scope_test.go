@@ -33,7 +33,7 @@ func TestGrantScope(t *testing.T) {
 		})
 	}
 	_, refused := grantScope(client, "a openid")
-	if refused == nil || refused.Code != oautherr.InvalidScope || !strings.Contains(refused.Description, "does not do OpenID Connect") {
+	if refused == nil || refused.Code != oautherr.InvalidScope || !strings.Contains(refused.Description, "does not support OpenID Connect") {
 		t.Errorf("openid was answered with %v", refused)
 	}
 	none, err := grantScope(&clientcfg.Client{}, "")

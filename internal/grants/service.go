@@ -139,13 +139,13 @@ func QueryLimit(perSecond int64) ratelimit.Limit {
 func (o *Options) validate() error {
 	switch {
 	case o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Users == nil || o.Stored == nil || o.Signer == nil || o.Deriver == nil:
-		return errors.New("grants: issuer, clients, store, users, signer and deriver are needed")
+		return errors.New("grants: Issuer, Clients, Store, Users, Signer and Deriver are required")
 	case min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge) < time.Second:
-		return errors.New("grants: no lifetime may be shorter than a second")
+		return errors.New("grants: lifetimes must be at least one second")
 	case o.RefreshGrace < 0:
-		return errors.New("grants: a grace period for refresh tokens must not be negative")
+		return errors.New("grants: the grace period for refresh tokens must not be negative")
 	case (o.Counters == nil) != (o.Policies == nil):
-		return errors.New("grants: counters and policies only work together")
+		return errors.New("grants: counters and policies need each other")
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (s *Service) signedIn(ctx context.Context, a *Authorization) (bool, error) 
 func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
 	ok, err := s.signedIn(ctx, a)
 	if err == nil && !ok {
-		err = fail(oautherr.InvalidGrant, "The user does not exist any more, or has to sign in again.")
+		err = fail(oautherr.InvalidGrant, "The user no longer exists, or must sign in again.")
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		got.Cause = nil
 		check.Equal(t, "error", got, grants.Error{
 			Code: oautherr.TemporarilyUnavailable, RetryAfter: 3 * time.Second,
-			Description: "Too many people are signing in at the moment; retry after 3 seconds.",
+			Description: "Too many users are signing in; retry after 3 seconds.",
 		})
 	}
 	giveBack()

@@ -28,7 +28,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 		return TokenResponse{}, err
 	}
 	if page := req.Credentials.Page; grant == clientcfg.Password && !page.SameSite && page.foreign(client) {
-		return TokenResponse{}, fail(oautherr.UnauthorizedClient, "A web page of another site cannot use the password grant, unless a redirect_uri of the client is of its origin.")
+		return TokenResponse{}, fail(oautherr.UnauthorizedClient, "A web page can use the password grant only if its origin is that of a redirect_uri of the client.")
 	}
 	if !s.refusedAnyway(client, grant, &req) {
 		if ctx, err = s.enter(ctx, client, classOfGrant[grant], req.Remote); err != nil {
@@ -106,7 +106,7 @@ func (s *Service) lookClientCredentials(x *issuance, req TokenRequest) error {
 
 func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.Username == "" || req.Password == "" {
-		return fail(oautherr.InvalidRequest, "The parameters username and password are needed.")
+		return fail(oautherr.InvalidRequest, "The parameters username and password are required.")
 	}
 	scopes, bad := grantScope(x.client, req.Scope)
 	if bad != nil {
@@ -121,7 +121,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	user, err := s.accounts.CheckPassword(ctx, name, req.Password, req.place(x.client))
 	switch {
 	case errors.Is(err, accounts.ErrUsername):
-		return fail(oautherr.InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
+		return fail(oautherr.InvalidGrant, "The username or the password is wrong. This is not a valid username for a new user: it is too long, or contains a space, a symbol or another invalid character.")
 	case errors.Is(err, accounts.ErrSignIn):
 		return fail(oautherr.InvalidGrant, "The username or the password is wrong.")
 	case err != nil:
@@ -178,7 +178,7 @@ func (x *issuance) what() string {
 }
 
 func (x *issuance) unknown() error {
-	return fail(oautherr.InvalidGrant, "The "+x.what()+" is not known, or has expired.")
+	return fail(oautherr.InvalidGrant, "The "+x.what()+" is unknown or has expired.")
 }
 
 // lookGrant reads the code or the refresh token that the client has sent.
@@ -261,10 +261,10 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 	case authorized != "" && presented == "":
 		return fail(oautherr.InvalidRequest, "The parameter redirect_uri is missing: the authorization request had one.")
 	case authorized != "" && authorized != presented:
-		return fail(oautherr.InvalidGrant, "The redirect_uri is not that of the authorization request.")
+		return fail(oautherr.InvalidGrant, "The redirect_uri differs from the authorization request.")
 	case authorized == "" && presented != "":
 		if _, err := chooseRedirect(client, presented); err != nil {
-			return fail(oautherr.InvalidGrant, "The redirect_uri is not that of the authorization request.")
+			return fail(oautherr.InvalidGrant, "The redirect_uri differs from the authorization request.")
 		}
 	}
 	return nil

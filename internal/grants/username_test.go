@@ -30,7 +30,7 @@ func TestWrongPasswordsOfTheGrant(t *testing.T) {
 	const wrong = "The username or the password is wrong."
 	for name, says := range map[string]string{
 		"nobody":  wrong,
-		"foo bar": wrong + " No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.",
+		"foo bar": wrong + " This is not a valid username for a new user: it is too long, or contains a space, a symbol or another invalid character.",
 	} {
 		_, err := w.token("shop", byPassword(name, password))
 		wantCode(t, oautherr.InvalidGrant, err)

@@ -72,7 +72,7 @@ func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
 		s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	}
 	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{
-		Code: oautherr.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again.", Cause: err,
+		Code: oautherr.TemporarilyUnavailable, Description: "The server is temporarily unavailable. Try again.", Cause: err,
 	})
 }
 
@@ -182,7 +182,7 @@ func (s *Server) consent(c *call) error {
 		consent:     grants.Consent{Cookie: s.cookieValue(c), Request: q.encode(), Page: p.get("binding")},
 	}
 	if !a.consent.Genuine() {
-		return s.askAgain(c, &a, "The page that you answered was opened by another user or for another request. Check this one and decide again.")
+		return s.askAgain(c, &a, "The page you answered belongs to another user or request. Check this one and decide again.")
 	}
 	return s.decide(c, p.get("decision"), &a)
 }
@@ -205,7 +205,7 @@ func (s *Server) decide(c *call, decision string, a *answered) error {
 	case "allow":
 		return s.approve(c, a)
 	case "deny":
-		return s.redirectError(c, a.prompt.RedirectURI, a.prompt.State, &grants.Error{Code: oautherr.AccessDenied, Description: "The user refused."})
+		return s.redirectError(c, a.prompt.RedirectURI, a.prompt.State, &grants.Error{Code: oautherr.AccessDenied, Description: "The user denied access."})
 	}
 	return invalidRequest("The decision must be allow or deny.")
 }
@@ -222,9 +222,9 @@ func (s *Server) approve(c *call, a *answered) error {
 	case err == nil:
 		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
 	case errors.Is(err, grants.ErrConsentPage):
-		return s.askAgain(c, a, "The page that you answered is too old. Check this one and decide again.")
+		return s.askAgain(c, a, "The page you answered has expired. Check this one and decide again.")
 	case errors.Is(err, grants.ErrConsentUsed):
-		return invalidRequest("This page was answered before, and that answer has been used.")
+		return invalidRequest("This page was already answered.")
 	case errors.As(err, &limited):
 		return limited
 	}

@@ -103,7 +103,7 @@ func (a *Addresses) clientAddr(ctx context.Context, peer netip.Addr, h http.Head
 func (a *Addresses) warnOfHops(ctx context.Context, at netip.Addr) {
 	a.fewHops.Do(func() {
 		a.Logger.LogAttrs(ctx, slog.LevelWarn,
-			"client address is one of trusted_proxies; if requests pass several proxies, raise trusted_hops",
+			"client address is in trusted_proxies; if requests pass several proxies, raise trusted_hops",
 			slog.String("address", at.String()), slog.Int("trusted_hops", a.TrustedHops))
 	})
 }

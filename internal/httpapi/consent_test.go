@@ -34,11 +34,11 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 	}{
 		"old": {
 			fmt.Errorf("approve: %w", grants.ErrConsentPage), http.StatusForbidden, "",
-			[]string{"too old", `name="decision" value="allow"`},
+			[]string{"has expired", `name="decision" value="allow"`},
 		},
 		"used": {
 			fmt.Errorf("approve: %w", grants.ErrConsentUsed), http.StatusBadRequest, "",
-			[]string{"<h1>Your decision was not recorded</h1>", "was answered before", "Go back to the application"},
+			[]string{"<h1>Your decision was not recorded</h1>", "was already answered", "Go back to the application"},
 		},
 		"too many": {
 			&oautherr.LimitedError{RetryAfter: 250e9}, http.StatusTooManyRequests, "250",

@@ -76,7 +76,7 @@ func (s *Server) withdraw(c *call) error {
 	c.clientID = p.get("client_id")
 	page := &consentsPage{Username: session.Username}
 	if !grants.GenuineForm(p.get("binding"), s.cookieValue(c), withdrawPath, c.clientID) {
-		page.Alert = "The page that you answered was opened by another user. Check this one and decide again."
+		page.Alert = "The page you answered belongs to another user. Check this one and decide again."
 		return s.showConsents(c, http.StatusForbidden, page)
 	}
 	switch err := s.o.Service.Withdraw(c.ctx(), session.Username, c.clientID); {

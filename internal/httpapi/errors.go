@@ -70,14 +70,14 @@ func statusOf(code oautherr.Code) int {
 // errors.
 func answerToOurs(err error) oautherr.Answer {
 	var routing *echo.HTTPError
-	status, code, description := http.StatusInternalServerError, oautherr.ServerError, "Something went wrong here; it is not your request."
+	status, code, description := http.StatusInternalServerError, oautherr.ServerError, "The server failed to handle this request."
 	switch {
 	case errors.Is(err, errCrossOrigin):
-		status, code, description = http.StatusForbidden, oautherr.InvalidRequest, "This form was sent by a page of another site."
+		status, code, description = http.StatusForbidden, oautherr.InvalidRequest, "This form was sent from another site."
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		status, code, description = routing.Code, oautherr.InvalidRequest, "This endpoint does not take that method."
+		status, code, description = routing.Code, oautherr.InvalidRequest, "This endpoint does not support this method."
 	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
-		status, code, description = routing.Code, oautherr.InvalidRequest, "There is nothing at this address."
+		status, code, description = routing.Code, oautherr.InvalidRequest, "This page does not exist."
 	}
 	return oautherr.NewAnswer(status, code, description)
 }

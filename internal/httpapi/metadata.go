@@ -109,7 +109,7 @@ func (s *Server) serveMetadataHere(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if u, err := parseIssuer(issuer); err != nil || u.Host != r.Host || u.Path != "" {
-		http.Error(w, "the field Host is not an address", http.StatusBadRequest)
+		http.Error(w, "the Host header is not an address", http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -124,7 +124,7 @@ type failurePage struct {
 }
 
 func (s *Server) failPage(c *call, a oautherr.Answer) {
-	page := &failurePage{Title: "This page cannot be shown", Description: a.Body.Description, RequestID: accesslog.RequestID(c.ctx())}
+	page := &failurePage{Title: "This page is unavailable", Description: a.Body.Description, RequestID: accesslog.RequestID(c.ctx())}
 	if a.Limited != nil {
 		page.Description = a.Limited.ForPeople()
 	}

@@ -77,10 +77,10 @@ func TestFailurePagesSayWhatFailed(t *testing.T) {
 		"consent of another site":    {request{path: "/consent", header: foreign}, 403, "Your decision was not recorded", "another site"},
 		"withdrawal of another site": {request{path: "/consents/withdraw", header: foreign}, 403, "The access was not withdrawn", "another site"},
 		"sign-in of another site":    {request{path: "/sign-in", header: foreign}, 403, "Sign-in failed", "another site"},
-		"sign-in without a store":    {request{path: "/sign-in", body: form("username", "alice", "password", "x")}, 500, "Sign-in failed", "not your request"},
+		"sign-in without a store":    {request{path: "/sign-in", body: form("username", "alice", "password", "x")}, 500, "Sign-in failed", "failed to handle this request"},
 		"sign-out of another site":   {request{path: "/sign-out", header: foreign}, 403, "Sign-out failed", "another site"},
-		"page that takes no form":    {request{path: "/docs/rate-limits"}, 405, "This page cannot be shown", "does not take that method"},
-		"no page":                    {request{method: "GET", path: "/nowhere", header: http.Header{"Accept": {"text/html"}}}, 404, "Page not found", "nothing at this address"},
+		"page that takes no form":    {request{path: "/docs/rate-limits"}, 405, "This page is unavailable", "does not support this method"},
+		"no page":                    {request{method: "GET", path: "/nowhere", header: http.Header{"Accept": {"text/html"}}}, 404, "Page not found", "does not exist"},
 	} {
 		for _, issuer := range []string{"http://id.example", "http://id.example/tenant"} {
 			t.Run(name+" at "+issuer, func(t *testing.T) {

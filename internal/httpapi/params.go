@@ -47,11 +47,11 @@ func (p *params) add(rawName, rawValue string) error {
 	}
 	name, ok := decodeComponent(rawName)
 	if !ok {
-		return invalidRequest("The name of a parameter is not form-encoded UTF-8 text, or holds NUL.")
+		return invalidRequest("The name of a parameter is not form-encoded UTF-8, or contains NUL.")
 	}
 	value, ok := decodeComponent(rawValue)
 	if !ok {
-		return invalidRequest("The value of %s is not form-encoded UTF-8 text, or holds NUL.", printable(name))
+		return invalidRequest("The value of %s is not form-encoded UTF-8, or contains NUL.", printable(name))
 	}
 	if limit := maxLength(name); len(value) > limit {
 		return invalidRequest("The parameter %s is longer than %d bytes.", name, limit)

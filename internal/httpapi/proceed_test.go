@@ -39,12 +39,12 @@ func TestCodeWithoutPage(t *testing.T) {
 func TestRefusedWithoutPage(t *testing.T) {
 	f := newFake()
 	f.failProceed = &grants.RedirectError{RedirectURI: appTarget, State: "st&ate", Err: &grants.Error{
-		Code: oautherr.LoginRequired, Description: "The user has to sign in.",
+		Code: oautherr.LoginRequired, Description: "The user must sign in.",
 	}}
 	s := newServer(t, f, nil)
 	q := wantRedirect(t, get(t, s, authorizationWith("prompt", "none"), ""), appTarget+"&")
 	check.Equal(t, "error", q.Get("error"), "login_required")
-	check.Equal(t, "description", q.Get("error_description"), "The user has to sign in.")
+	check.Equal(t, "description", q.Get("error_description"), "The user must sign in.")
 	check.Equal(t, "state", q.Get("state"), "st&ate")
 	check.Equal(t, "asked", f.proceeded.Silent, true)
 }

@@ -68,7 +68,7 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 		oautherr.SetRetryAfter(c.Response().Header(), failed.RetryAfter)
 		c.busy, c.shed = true, shedBy(cause)
 	case errors.Is(cause, accounts.ErrUsername):
-		page.Alert = "The user name and the password do not match. No new user can have this user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."
+		page.Alert = "The user name and the password do not match. This is not a valid user name for a new user: it is too long, or contains a space, a symbol or another invalid character. Try again."
 	case !errors.Is(cause, accounts.ErrSignIn):
 		return cause
 	}
@@ -110,7 +110,7 @@ func (s *Server) endSession(c *call) {
 		return
 	}
 	if err := s.o.Service.SignOut(c.ctx(), value); err != nil {
-		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "former session not ended; it stays until it expires", slog.Any("error", err))
+		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "end old session failed; it stays until it expires", slog.Any("error", err))
 	}
 }
 

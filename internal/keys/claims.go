@@ -161,7 +161,7 @@ func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, 
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, maxTokenLength)
 	}
 	if strings.ContainsAny(token, "\r\n") {
-		return Claims{}, fmt.Errorf("%w: holds a line break", ErrInvalidToken) // base64 decoders skip line breaks
+		return Claims{}, fmt.Errorf("%w: contains a line break", ErrInvalidToken) // base64 decoders skip line breaks
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{string(ES256), string(EdDSA), string(RS256)}),
@@ -181,14 +181,14 @@ func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, 
 func findKey(t *jwt.Token, byID map[string]*key) (any, error) {
 	kid, ok := t.Header["kid"].(string)
 	if !ok || t.Header["typ"] != tokenType || len(t.Header) != 3 {
-		return nil, errors.New("header is not that of an access token of this server")
+		return nil, errors.New("header is not from an access token of this server")
 	}
 	k, ok := byID[kid]
 	if !ok {
-		return nil, errors.New("signed with a key that is not published")
+		return nil, errors.New("signed with an unpublished key")
 	}
 	if t.Method.Alg() != string(k.record.Algorithm) {
-		return nil, errors.New("the algorithm is not that of the key")
+		return nil, errors.New("the algorithm does not match the key")
 	}
 	return k.public, nil
 }

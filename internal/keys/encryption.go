@@ -37,13 +37,13 @@ const (
 // Errors for a stored key that cannot be read, wrapped with the ID of the key.
 var (
 	// ErrNoSecret is returned for an encrypted key if there are no secrets.
-	ErrNoSecret = errors.New("it is encrypted, and no secret is given")
+	ErrNoSecret = errors.New("it is encrypted, but no secret is set")
 	// ErrOtherSecret is returned for a key that was encrypted with a secret other than the given
 	// ones.
-	ErrOtherSecret = errors.New("it is encrypted with another secret than those that are given")
+	ErrOtherSecret = errors.New("it is encrypted with a secret that is not set")
 	// ErrDamaged is returned for a key that was encrypted with a given secret, but was changed
 	// since or belongs to another record.
-	ErrDamaged = errors.New("its encrypted form is damaged, or that of another key")
+	ErrDamaged = errors.New("its ciphertext is damaged or belongs to another key")
 )
 
 // Secret encrypts private keys for the store. It never prints the bytes that it was made from.
@@ -60,7 +60,7 @@ func ParseSecret(text string) (*Secret, error) {
 	text = strings.NewReplacer("+", "-", "/", "_").Replace(text)
 	random, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(random) < MinSecretLength || distinct(random) < MinSecretLength/2 {
-		return nil, fmt.Errorf("must be base64 of at least %d random bytes, such as openssl rand -base64 %d prints; white space around it is ignored",
+		return nil, fmt.Errorf("must be base64 of at least %d random bytes, such as from openssl rand -base64 %d",
 			MinSecretLength, MinSecretLength)
 	}
 	return newSecret(random)

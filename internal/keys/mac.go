@@ -15,7 +15,7 @@ import (
 
 // ErrSharedChanged is returned by [SharedStore.PutShared] if the stored secret differs from the one
 // that the caller has read.
-var ErrSharedChanged = errors.New("keys: the shared secret was stored by another instance meanwhile")
+var ErrSharedChanged = errors.New("keys: another instance stored the shared secret first")
 
 // SharedStore stores secrets that all instances share, by name. They are not in the [Store] of
 // keys, because a release that knows only signing keys refuses to start if it finds other records
@@ -91,7 +91,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 	plain, err := secrets.open(macRecord(stored))
 	switch {
 	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
-		log.WarnContext(ctx, "key of refresh tokens and of counts of wrong passwords cannot be decrypted; replaced", "error", err)
+		log.WarnContext(ctx, "shared key cannot be decrypted and was replaced: refresh tokens and counts of wrong passwords are lost", "error", err)
 		return fresh, nil
 	case err != nil:
 		return nil, err
@@ -102,7 +102,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 // checkMAC returns an error unless plain is the key of a MAC, with its mark.
 func checkMAC(plain []byte) error {
 	if !bytes.HasPrefix(plain, []byte(macMark)) || len(plain) != len(macMark)+macLength {
-		return fmt.Errorf("keys: shared secret %q: its form is not known", macName)
+		return fmt.Errorf("keys: shared secret %q: unknown format", macName)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 // Errors of [Replacement.Now] and [Replacement.Ahead].
 var (
 	// ErrNoKeys is returned if the store has no keys.
-	ErrNoKeys = errors.New("there is no signing key yet: the first start of a server makes it")
+	ErrNoKeys = errors.New("there is no signing key yet: the first start of a server creates it")
 	// ErrAhead is returned if the next keys are already published.
-	ErrAhead = errors.New("the next signing key is published already")
+	ErrAhead = errors.New("the next signing key is already published")
 )
 
 // Replacement replaces signing keys on an operator's order, while servers are running.

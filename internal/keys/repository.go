@@ -97,7 +97,7 @@ func (s *Repository) ReplaceKey(ctx context.Context, id string, before, after []
 }
 
 // errGone means that there is no such key.
-var errGone = errors.New("keys: no such key")
+var errGone = errors.New("keys: key not found")
 
 // DeleteKey implements [Store].
 func (s *Repository) DeleteKey(ctx context.Context, id string) error {

@@ -51,7 +51,7 @@ func PublishAhead(rotateEvery time.Duration) time.Duration { return min(24*time.
 func (o Options) validate() error {
 	var errs []error
 	if o.Issuer == "" {
-		errs = append(errs, errors.New("keys: an issuer is needed"))
+		errs = append(errs, errors.New("keys: no issuer"))
 	}
 	if !slices.Contains(Algorithms(), o.Algorithm) {
 		errs = append(errs, fmt.Errorf("keys: unknown algorithm %q", o.Algorithm))
@@ -60,7 +60,7 @@ func (o Options) validate() error {
 		errs = append(errs, errors.New("keys: the token lifetime and the check interval must be positive"))
 	}
 	if o.PublishAhead <= 0 || o.PublishAhead >= o.RotateEvery {
-		errs = append(errs, fmt.Errorf("keys: keys must be published ahead by less than the rotation period of %v", o.RotateEvery))
+		errs = append(errs, fmt.Errorf("keys: keys must be published less than the rotation period of %v ahead", o.RotateEvery))
 	}
 	return errors.Join(errs...)
 }

@@ -84,7 +84,7 @@ func (r *Ring) publish(live []*key) error {
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
 	if errors.Is(err, store.ErrUnreadable) && len(stored) > 0 && r.current.Load() == nil {
-		r.opts.Logger.WarnContext(ctx, "signing keys that cannot be read are left out; delete them with: oauth-server records --delete", "error", err.Error())
+		r.opts.Logger.WarnContext(ctx, "unreadable signing keys ignored; delete them with: oauth-server records --delete", "error", err.Error())
 		err = nil
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 	case errors.Is(err, ErrExists):
 		return nil
 	case errors.Is(err, store.ErrUnreadable) && generation > 1: // an older key signs
-		r.opts.Logger.WarnContext(ctx, "signing keys are not rotated: the record of the next one cannot be read; delete it with: oauth-server records --delete",
+		r.opts.Logger.WarnContext(ctx, "signing keys not rotated: the next one is unreadable; delete it with: oauth-server records --delete",
 			"algorithm", string(k.record.Algorithm), "generation", generation, "error", err.Error())
 		return nil
 	case err != nil:
@@ -185,7 +185,7 @@ func (r *Ring) encrypt(ctx context.Context, live []*key) error {
 		case err != nil:
 			return fmt.Errorf("keys: encrypt %q: %w", k.record.ID, err)
 		case before == Plain:
-			r.opts.Logger.WarnContext(ctx, "signing key was stored in clear; encrypted now, but its copies are not: replace it", "kid", k.record.ID)
+			r.opts.Logger.WarnContext(ctx, "signing key was stored unencrypted and is now encrypted; replace it, because copies are not", "kid", k.record.ID)
 		default:
 			r.opts.Logger.InfoContext(ctx, "signing key encrypted with the current secret", "kid", k.record.ID)
 		}

@@ -7,11 +7,11 @@ import (
 )
 
 // ErrExists is returned by [Store.AddKey] if another instance was first.
-var ErrExists = errors.New("keys: that generation exists already")
+var ErrExists = errors.New("keys: generation already exists")
 
 // ErrConflict is returned by [Store.ReplaceKey] if the stored key differs from the one that the
 // caller has read.
-var ErrConflict = errors.New("keys: the key was changed or deleted meanwhile")
+var ErrConflict = errors.New("keys: key changed or deleted by another instance")
 
 // Record is a signing key as stored.
 type Record struct {

@@ -60,7 +60,7 @@ func AnswerTo(limited *LimitedError, code Code, uri string) Answer {
 func (a *Answer) Encoded() []byte {
 	body, err := json.Marshal(a.Body)
 	if err != nil {
-		panic(fmt.Sprintf("oautherr: an error body of strings does not encode: %v", err))
+		panic(fmt.Sprintf("oautherr: encode error body: %v", err))
 	}
 	return body
 }

@@ -108,7 +108,7 @@ const banLimit = "ban"
 // bannedFor returns the reason for a ban, as shown to the client.
 func bannedFor(k ratelimit.Key) string {
 	if k.Username == "" {
-		return "This client is banned for a time, because it repeatedly exceeded its token rate limit"
+		return "This client is temporarily banned because it repeatedly exceeded its token rate limit"
 	}
-	return "This client and user are banned for a time, because they repeatedly exceeded their token rate limit"
+	return "This client and user are temporarily banned because they repeatedly exceeded their token rate limit"
 }

@@ -27,7 +27,7 @@ const (
 
 // Error implements error.
 func (e *ShedError) Error() string {
-	return fmt.Sprintf("overload: refused for want of the %s; retry after %v", e.Short, e.RetryAfter)
+	return fmt.Sprintf("overload: %s overloaded; retry after %v", e.Short, e.RetryAfter)
 }
 
 // The minimum and the maximum retry time.

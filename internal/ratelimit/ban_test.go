@@ -139,7 +139,7 @@ func TestBanIsRead(t *testing.T) {
 		`{"ban":"on"}`:          `ban: "on" is neither "off" nor the fields of a ban`,
 		`{"ban":5}`:             "ban: must be text, not 5",
 		`{"ban":{"denial":5}}`:  "ban.denial: unknown field; did you mean denials?",
-		`{"ban":{"within":60}}`: "ban.within: must be a duration with its unit, such as 60s, not 60",
+		`{"ban":{"within":60}}`: "ban.within: must be a duration with a unit, such as 60s, not 60",
 	} {
 		var p Policy
 		v, err := strict.ParseJSON([]byte(text))

@@ -27,7 +27,7 @@ func TestCriticalityNames(t *testing.T) {
 }
 
 func TestCriticalityThatIsNone(t *testing.T) {
-	const known = `is none of "critical_plus", "critical", "sheddable_plus", "sheddable"`
+	const known = `is not one of "critical_plus", "critical", "sheddable_plus", "sheddable"`
 	for text, want := range map[string]string{
 		"high":                   `"high" ` + known,
 		"Critical":               `"Critical" ` + known,

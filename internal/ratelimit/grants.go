@@ -58,17 +58,17 @@ func GrantOf(name string) Grants {
 func ParseGrants(names []string) (g Grants, err error) {
 	var es fielderr.Errors
 	if len(names) == 0 {
-		es.Add("", "there is none: leave it out, and the limit counts all grants")
+		es.Add("", "must not be empty: omit it to count all grants")
 	}
 	for i, name := range names {
 		one, path := GrantOf(name), fielderr.Item("", i)
 		switch {
 		case name == "client_credentials":
-			es.Add(path, "%q has no user, and only limits of the list user have it: the limits for it are those of the list client, without grants", name)
+			es.Add(path, "%q has no user: limit it in the list client, without grants", name)
 		case one == 0, one == grantOther:
-			es.Add(path, "%.40q is none of %s", name, strings.Join(grantNames[:], ", "))
+			es.Add(path, "%.40q is not one of %s", name, strings.Join(grantNames[:], ", "))
 		case g&one != 0:
-			es.Add(path, "%q is there twice", name)
+			es.Add(path, "%q is a duplicate", name)
 		}
 		g |= one
 	}
@@ -116,7 +116,7 @@ func (g *Grants) SetList(names []string) (err error) {
 func refuseGrants(field string, limits []Limit) (es fielderr.Errors) {
 	for i := range validated(limits) {
 		if limits[i].Grants != 0 {
-			es.Add(fielderr.Item(field, i)+".grants", "only limits of the list user have it")
+			es.Add(fielderr.Item(field, i)+".grants", "is allowed only in the list user")
 		}
 	}
 	return es

@@ -119,7 +119,7 @@ func (l *Limit) MakeStrict() {
 func (l *Limit) Validate() error {
 	var es fielderr.Errors
 	if !validName(l.Name) {
-		es.Add("name", "%q needs 1 to %d letters, digits, '-', '_' or '.'", l.Name, MaxNameSize)
+		es.Add("name", "%q must have 1 to %d letters, digits, '-', '_' or '.'", l.Name, MaxNameSize)
 	}
 	if l.Requests < 1 || l.Requests > MaxRequests {
 		es.Add("requests", "%d is not between 1 and %d", l.Requests, int64(MaxRequests))
@@ -129,7 +129,7 @@ func (l *Limit) Validate() error {
 		es.Add("soft_ratio", "%v is not above 0 and at most 1", l.SoftRatio)
 	}
 	if l.OnOutage != Share && l.OnOutage != Memory && l.OnOutage != Deny {
-		es.Add("on_outage", "%q is none of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
+		es.Add("on_outage", "%q is not one of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
 	}
 	es = append(es, l.validateStrict()...)
 	return es.Err()
@@ -138,12 +138,12 @@ func (l *Limit) Validate() error {
 func (l *Limit) validateStrict() (es fielderr.Errors) {
 	if !l.Strict {
 		if l.LeaseWait != 0 {
-			es.Add("lease_wait", "only a strict limit has it")
+			es.Add("lease_wait", "is allowed only for a strict limit")
 		}
 		return es
 	}
 	if l.Algorithm == Weighted || l.Algorithm == Fixed {
-		es.Add("algorithm", "%q can admit more than the limit in some window: a strict limit must be %q", l.Algorithm, Sliding)
+		es.Add("algorithm", "%q can exceed the limit in some window: a strict limit must be %q", l.Algorithm, Sliding)
 	}
 	if l.OnOutage == Share || l.OnOutage == Memory {
 		es.Add("on_outage", "%q admits requests that other instances do not count: a strict limit must have %q", l.OnOutage, Deny)
@@ -170,10 +170,10 @@ func (l *Limit) validateWindow() (es fielderr.Errors) {
 	case Sliding:
 	case Weighted, Fixed:
 		if l.Frames > 1 {
-			es.Add("frames", "%q looks at whole windows: frames must be 1", l.Algorithm)
+			es.Add("frames", "%q needs frames to be 1", l.Algorithm)
 		}
 	default:
-		es.Add("algorithm", "%q is none of %q, %q, %q", l.Algorithm, Sliding, Weighted, Fixed)
+		es.Add("algorithm", "%q is not one of %q, %q, %q", l.Algorithm, Sliding, Weighted, Fixed)
 	}
 	return es
 }

@@ -87,13 +87,13 @@ func (p *Policy) validate() fielderr.Errors {
 	es = append(es, refuseGrants("client", p.Client)...)
 	es = append(es, p.validateShared()...)
 	if !p.Mode.valid() {
-		es.Add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
+		es.Add("mode", "%q is not one of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
 	}
 	switch {
 	case !p.OverLimit.valid():
-		es.Add("over_limit", "%q is none of %q, %q", p.OverLimit, OverLimitDeny, OverLimitReuse)
+		es.Add("over_limit", "%q is not one of %q, %q", p.OverLimit, OverLimitDeny, OverLimitReuse)
 	case p.Trusted && p.OverLimit == OverLimitReuse:
-		es.Add("over_limit", "a trusted client is never over a limit: leave out %q, or do not trust the client", OverLimitReuse)
+		es.Add("over_limit", "a trusted client is never over a limit: omit %q, or do not trust the client", OverLimitReuse)
 	}
 	if !p.Criticality.valid() {
 		es.Add("criticality", "%v", noCriticality(p.Criticality.String()))
@@ -106,10 +106,10 @@ func (p *Policy) validateBan() (es fielderr.Errors) {
 		return nil
 	}
 	if p.Trusted && !p.Ban.Off {
-		es.Add("", "a trusted client has no limit, and so is never denied: leave the ban out, or do not trust the client")
+		es.Add("", "a trusted client is never denied: omit the ban, or do not trust the client")
 	}
 	if p.Mode == Off && !p.Ban.Off {
-		es.Add("", "in the mode %q nothing is counted, and so nobody is denied: leave the ban out, or choose another mode", Off)
+		es.Add("", "in mode %q nothing is denied: omit the ban, or choose another mode", Off)
 	}
 	return append(es, p.Ban.validate()...)
 }
@@ -124,7 +124,7 @@ func validated(limits []Limit) []Limit { return limits[:min(len(limits), 2*MaxLi
 
 func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 	if len(limits) > MaxLimits {
-		es.Add(field, "%d limits are more than %d", len(limits), MaxLimits)
+		es.Add(field, "%d limits exceed the maximum of %d", len(limits), MaxLimits)
 	}
 	limits = validated(limits)
 	seen := make(map[string]int, len(limits))
@@ -132,7 +132,7 @@ func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 		path := fielderr.Item(field, i)
 		es = append(es, fielderr.Of(limits[i].Validate()).Under(path)...)
 		if first, twice := seen[limits[i].Name]; twice {
-			es.Add(path+".name", "%q is the name of %s[%d] already", limits[i].Name, field, first)
+			es.Add(path+".name", "%q is already the name of %s[%d]", limits[i].Name, field, first)
 		} else {
 			seen[limits[i].Name] = i
 		}
@@ -165,10 +165,10 @@ func DefaultSettings() Settings {
 func (s *Settings) Validate() error {
 	var es fielderr.Errors
 	if !s.Mode.valid() {
-		es.Add("mode", "%q is none of %q, %q, %q", s.Mode, Enforce, DryRun, Off)
+		es.Add("mode", "%q is not one of %q, %q, %q", s.Mode, Enforce, DryRun, Off)
 	}
 	if !s.Instance.valid() {
-		es.Add("instance_mode", "%q is none of %q, %q, %q", s.Instance, Enforce, DryRun, Off)
+		es.Add("instance_mode", "%q is not one of %q, %q, %q", s.Instance, Enforce, DryRun, Off)
 	}
 	if !(s.CanaryPercent >= 0 && s.CanaryPercent <= 100) { // also catches NaN
 		es.Add("canary_percent", "%v is not between 0 and 100", s.CanaryPercent)
@@ -184,10 +184,10 @@ func (s *Settings) Validate() error {
 func (s *Settings) validateDefault() fielderr.Errors {
 	es := s.Default.validate()
 	if len(s.Default.User) == 0 {
-		es.Add("user", "at least one limit is needed; to have none, set the mode to %q", Off)
+		es.Add("user", "needs at least one limit; for no limits, set the mode to %q", Off)
 	}
 	if len(s.Default.Client) == 0 {
-		es.Add("client", "at least one limit is needed; to have none, set the mode to %q", Off)
+		es.Add("client", "needs at least one limit; for no limits, set the mode to %q", Off)
 	}
 	if s.Default.Trusted {
 		es.Add("trusted", "the default policy cannot be trusted; to limit no client, set the mode to %q", Off)
@@ -225,7 +225,7 @@ func (w Duration) MarshalText() ([]byte, error) { return []byte(w.String()), nil
 func (w *Duration) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("must be a duration with its unit, such as 2s, not %.40q", text)
+		return fmt.Errorf("must be a duration with a unit, such as 2s, not %.40q", text)
 	}
 	*w = Duration(d)
 	return nil
@@ -267,7 +267,7 @@ func (p *Policy) validateWait() (es fielderr.Errors) {
 	switch {
 	case p.MaxWaiting == nil:
 	case !waits:
-		es.Add("max_waiting", "without a max_wait no request waits")
+		es.Add("max_waiting", "needs max_wait")
 	case *p.MaxWaiting < 1 || *p.MaxWaiting > MaxWaiting:
 		es.Add("max_waiting", "%d is not between 1 and %d", *p.MaxWaiting, MaxWaiting)
 	}
@@ -288,10 +288,10 @@ func (p *Policy) validateMaxWait() (es fielderr.Errors) {
 	es = append(es, w.within("user", p.User)...)
 	es = append(es, w.within("client", p.Client)...)
 	if p.Trusted {
-		es.Add("max_wait", "a trusted client is never over a limit: leave it out, or do not trust the client")
+		es.Add("max_wait", "a trusted client is never over a limit: omit it, or do not trust the client")
 	}
 	if p.OverLimit == OverLimitReuse {
-		es.Add("max_wait", "with over_limit %q the answer comes at once: leave out one of both", OverLimitReuse)
+		es.Add("max_wait", "cannot be used together with over_limit %q, which answers immediately", OverLimitReuse)
 	}
 	return es
 }
@@ -329,7 +329,7 @@ func (p *Policy) validateShared() (es fielderr.Errors) {
 	before := []namedList{{"user", validated(p.User)}, {"client", validated(p.Client)}}
 	for _, l := range p.sharedLists() {
 		if len(l.limits) > MaxShared {
-			es.Add(l.field, "%d limits are more than %d", len(l.limits), MaxShared)
+			es.Add(l.field, "%d limits exceed the maximum of %d", len(l.limits), MaxShared)
 		}
 		l.limits = validated(l.limits)
 		es = append(es, l.validate()...)
@@ -346,7 +346,7 @@ func (l *namedList) validate() (es fielderr.Errors) {
 	es = append(validateLimits(l.field, l.limits), refuseGrants(l.field, l.limits)...)
 	for i := range l.limits {
 		if usual := DefaultLimit().Name; l.limits[i].Name == usual {
-			es.Add(fielderr.Item(l.field, i)+".name", "%q is what limits of the other lists are usually named, and clients see both: give it another one, such as %s", usual, l.exampleName())
+			es.Add(fielderr.Item(l.field, i)+".name", "%q is a default name in the other lists, and clients see both: choose another name, such as %s", usual, l.exampleName())
 		}
 		if l.limits[i].Strict {
 			es.Add(fielderr.Item(l.field, i)+".strict", "strict is not available in %s yet", l.field)
@@ -370,11 +370,11 @@ func (l *namedList) compare(other namedList) (es fielderr.Errors) {
 		for j := range l.limits {
 			o, mine, path := &other.limits[i], &l.limits[j], fielderr.Item(l.field, j)
 			if l.field == "total" && o.Requests > mine.Requests && o.Window <= mine.Window {
-				es.Add(path+".requests", "%d in %s is less than %s alone, which is %d in %s: a total is of all together",
+				es.Add(path+".requests", "%d in %s is less than %s, %d in %s: a total covers all of them",
 					mine.Requests, FormatWindow(mine.Window), fielderr.Item(other.field, i), o.Requests, FormatWindow(o.Window))
 			}
 			if o.Name == mine.Name {
-				es.Add(path+".name", "%q is the name of %s already", mine.Name, fielderr.Item(other.field, i))
+				es.Add(path+".name", "%q is already the name of %s", mine.Name, fielderr.Item(other.field, i))
 			}
 		}
 	}
@@ -418,7 +418,7 @@ func ParseCriticality(text string) (Criticality, error) {
 
 // noCriticality returns the error for a text that is not a valid name.
 func noCriticality(text string) error {
-	return fmt.Errorf(`%.40q is none of "%s"`, text, strings.Join(CriticalityNames(), `", "`))
+	return fmt.Errorf(`%.40q is not one of "%s"`, text, strings.Join(CriticalityNames(), `", "`))
 }
 
 // String returns the name, as in documents. It is empty for CriticalityUnset.

@@ -96,7 +96,7 @@ func TestSettingsProblems(t *testing.T) {
 		t.Fatalf("paths of the problems (- wanted, + got):\n%s", diff)
 	}
 	mustEqual(t, "lines of the error", len(paths), len(strings.Split(err.Error(), "\n")))
-	if line := `clients.shop.user[2].name: "per-minute" is the name of user[0] already`; !strings.Contains(err.Error(), line) {
+	if line := `clients.shop.user[2].name: "per-minute" is already the name of user[0]`; !strings.Contains(err.Error(), line) {
 		t.Fatalf("the error has no line %q:\n%v", line, err)
 	}
 }
@@ -221,13 +221,13 @@ func TestStrictLimitIsValidated(t *testing.T) {
 		change func(*Limit)
 		want   string
 	}{
-		{"weighted", func(l *Limit) { l.Algorithm, l.Frames = Weighted, 1 }, `algorithm: "weighted" can admit more`},
-		{"fixed", func(l *Limit) { l.Algorithm, l.Frames = Fixed, 1 }, `algorithm: "fixed" can admit more`},
+		{"weighted", func(l *Limit) { l.Algorithm, l.Frames = Weighted, 1 }, `algorithm: "weighted" can exceed the limit`},
+		{"fixed", func(l *Limit) { l.Algorithm, l.Frames = Fixed, 1 }, `algorithm: "fixed" can exceed the limit`},
 		{"share", func(l *Limit) { l.OnOutage = Share }, `on_outage: "share" admits requests that other instances do not count`},
 		{"memory", func(l *Limit) { l.OnOutage = Memory }, `on_outage: "memory" admits`},
 		{"no wait", func(l *Limit) { l.LeaseWait = 0 }, "lease_wait: 0s is not between 1ms and 5s"},
 		{"a long wait", func(l *Limit) { l.LeaseWait = 6 * time.Second }, "lease_wait: 6s is not between 1ms and 5s"},
-		{"not strict", func(l *Limit) { l.Strict = false }, "lease_wait: only a strict limit has it"},
+		{"not strict", func(l *Limit) { l.Strict = false }, "lease_wait: is allowed only for a strict limit"},
 	} {
 		l := strictly(10, time.Minute)
 		tc.change(&l)

@@ -15,15 +15,15 @@ func TestParseGrants(t *testing.T) {
 	for text, want := range map[string]string{
 		"refresh_token":                "refresh_token",
 		"password,authorization_code":  "authorization_code,password",
-		"":                             "error: there is none",
-		"client_credentials":           `error: [0]: "client_credentials" has no user, and only limits of the list user have it`,
-		"implicit":                     `error: [0]: "implicit" is none of authorization_code, refresh_token, password`,
-		"refresh_token,refresh_token":  `error: [1]: "refresh_token" is there twice`,
-		"refresh_token,Refresh_Token":  `error: [1]: "Refresh_Token" is none of`,
-		"refresh_token, refresh_token": `error: [1]: " refresh_token" is none of`,
-		"password,password,x":          "error: [1]: \"password\" is there twice\n[2]: \"x\" is none of authorization_code, refresh_token, password",
+		"":                             "error: must not be empty",
+		"client_credentials":           `error: [0]: "client_credentials" has no user: limit it in the list client`,
+		"implicit":                     `error: [0]: "implicit" is not one of authorization_code, refresh_token, password`,
+		"refresh_token,refresh_token":  `error: [1]: "refresh_token" is a duplicate`,
+		"refresh_token,Refresh_Token":  `error: [1]: "Refresh_Token" is not one of`,
+		"refresh_token, refresh_token": `error: [1]: " refresh_token" is not one of`,
+		"password,password,x":          "error: [1]: \"password\" is a duplicate\n[2]: \"x\" is not one of authorization_code, refresh_token, password",
 		"urn:openid:params:grant-type:ciba,urn:ietf:params:oauth:grant-type:token-exchange": "urn:ietf:params:oauth:grant-type:token-exchange,urn:openid:params:grant-type:ciba",
-		"token-exchange": `error: [0]: "token-exchange" is none of`,
+		"token-exchange": `error: [0]: "token-exchange" is not one of`,
 	} {
 		var names []string
 		if text != "" {

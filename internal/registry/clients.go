@@ -19,8 +19,8 @@ import (
 
 // Errors for a name that the other kind already uses. The tokens of both would have the same sub.
 var (
-	ErrNameOfUser   = errors.New("there is a user of that name")
-	ErrNameOfClient = errors.New("there is a client of that name")
+	ErrNameOfUser   = errors.New("a user has this name")
+	ErrNameOfClient = errors.New("a client has this ID")
 )
 
 // CreateClient completes, checks and stores a registration. It returns the client, and its secret
@@ -142,7 +142,7 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 		errs.Add("client_id", "%q is not that of the client, %q", after.ID, before.ID)
 	}
 	if after.Public != before.Public {
-		errs.Add("public", "a client with a secret cannot become one without, nor the other way round; register another client")
+		errs.Add("public", "a client cannot gain or lose its secret; register another client")
 		after.Public = before.Public // avoids follow-up errors
 	}
 	errs.AddUnreported(fielderr.Of(after.Validate()))

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoConsent is returned if the user has no consent for the client.
-var ErrNoConsent = errors.New("the user allows the client nothing")
+var ErrNoConsent = errors.New("the user has not granted the client any access")
 
 // Consent is a user's consent to a client.
 type Consent struct {

@@ -17,9 +17,9 @@ type LockOutError struct {
 // Error implements error.
 func (e *LockOutError) Error() string {
 	if e.Own {
-		return fmt.Sprintf("%q is what you make this change with, and could make no other one afterwards", e.Name)
+		return fmt.Sprintf("%q makes this change, and could not make another one afterwards", e.Name)
 	}
-	return fmt.Sprintf("%q is the last client that can change clients and users: without it that is possible in the store only", e.Name)
+	return fmt.Sprintf("%q is the last client that can change clients and users: without it you can change them only in the store", e.Name)
 }
 
 // demoting is held from looking for another registering client until the change is made. Otherwise

@@ -15,7 +15,7 @@ var (
 	// ErrPublic is returned for an operation on the secret of a public client.
 	ErrPublic = errors.New("a public client has no secret")
 	// ErrLastSecret means that the client would have no secret left.
-	ErrLastSecret = errors.New("this is the newest secret of the client: add another one first, or delete the client")
+	ErrLastSecret = errors.New("this is the newest secret of the client: first add another one, or delete the client")
 	// ErrNoSecret means that the client has no such secret.
 	ErrNoSecret = errors.New("the client has no such secret")
 )
@@ -33,9 +33,9 @@ const MaxOverlap = 30 * 24 * time.Hour
 func (r Rotation) validate() error {
 	switch {
 	case r.Overlap < 0 || r.Overlap > MaxOverlap:
-		return &InvalidError{fmt.Errorf("overlap: needs to be from 0 to %d days", MaxOverlap/(24*time.Hour))}
+		return &InvalidError{fmt.Errorf("overlap: must be from 0 to %d days", MaxOverlap/(24*time.Hour))}
 	case r.Overlap > 0 && r.Revoke:
-		return &InvalidError{errors.New("overlap: the old secret cannot both be revoked and stay valid")}
+		return &InvalidError{errors.New("overlap: the old secret cannot be revoked and stay valid")}
 	}
 	return nil
 }

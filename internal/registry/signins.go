@@ -15,7 +15,7 @@ import (
 // Errors for missing sessions and sign-ins of a user.
 var (
 	ErrNoSession = errors.New("the user has no such session")
-	ErrNoFamily  = errors.New("the user has no such sign-in that can be refreshed")
+	ErrNoFamily  = errors.New("the user has no such family")
 )
 
 // Session is a browser session of a user.
@@ -41,7 +41,7 @@ type Family struct {
 const MostFamilies = 1000
 
 // errEnough stops reading families.
-var errEnough = errors.New("no more are needed")
+var errEnough = errors.New("no more needed")
 
 // Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
 func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
@@ -73,7 +73,7 @@ type PartlyError struct {
 
 // Error implements error.
 func (e *PartlyError) Error() string {
-	return fmt.Sprintf("%d were ended, and others not: %v", e.Ended, e.Err)
+	return fmt.Sprintf("ended %d, and then failed: %v", e.Ended, e.Err)
 }
 
 // Unwrap returns why the others were not ended.

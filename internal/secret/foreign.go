@@ -59,7 +59,7 @@ func parseForeign(stored string) (h foreignHash, err error) {
 		}
 		cost, err := bcrypt.Cost([]byte(stored))
 		if err != nil || len(stored) != 60 || cost > maxBcryptCost {
-			return malformed("bcrypt needs 60 characters and a cost of at most %d", maxBcryptCost)
+			return malformed("bcrypt hashes have 60 characters and a cost of at most %d", maxBcryptCost)
 		}
 		return foreignHash{"bcrypt", func(password string) bool {
 			return bcrypt.CompareHashAndPassword([]byte(stored), []byte(password)) == nil
@@ -85,7 +85,7 @@ func parsePBKDF2(stored string) (h foreignHash, err error) {
 	text, _, _ := strings.Cut(strings.TrimPrefix(parts[1], "i="), ",l=")
 	iterations, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return h, fmt.Errorf("%q is no number of iterations", text)
+		return h, fmt.Errorf("%q is not a number of iterations", text)
 	}
 	salt, errSalt := anyBase64(parts[2])
 	if django {
@@ -96,11 +96,11 @@ func parsePBKDF2(stored string) (h foreignHash, err error) {
 		return h, err
 	}
 	if len(salt) < minSalt || len(salt) > maxSalt || len(key) < minKey || len(key) > maxKey {
-		return h, fmt.Errorf("a salt of %d and a key of %d bytes; %d to %d and %d to %d are possible", len(salt), len(key), minSalt, maxSalt, minKey, maxKey)
+		return h, fmt.Errorf("salt of %d and key of %d bytes, must be %d to %d and %d to %d", len(salt), len(key), minSalt, maxSalt, minKey, maxKey)
 	}
 	size := digest().Size()
 	if work := int(iterations) * ((len(key) + size - 1) / size); iterations < minIterations || work > maxIterations {
-		return h, fmt.Errorf("%d iterations; %d to %d are possible, for all blocks of the key together", iterations, minIterations, maxIterations)
+		return h, fmt.Errorf("%d iterations, must be %d to %d for all blocks of the key together", iterations, minIterations, maxIterations)
 	}
 	return foreignHash{"pbkdf2-" + name, func(password string) bool {
 		got, err := pbkdf2.Key(digest, password, salt, int(iterations), len(key)) //nolint:gosec // 31 bits
@@ -126,7 +126,7 @@ func Foreign(stored string) string {
 		if own.params == defaultParams && len(own.salt) == saltLength && len(own.key) == keyLength {
 			return ""
 		}
-		return "argon2id of other parameters"
+		return "argon2id with other parameters"
 	}
 	h, err := parseForeign(stored)
 	if err != nil {
@@ -144,7 +144,7 @@ func CheckForeign(stored string) error {
 	}
 	own, err := parseHash(stored)
 	if p := own.params; err == nil && (p.memory > maxImportMemory || uint64(p.memory)*uint64(p.passes) > maxImportWork) {
-		err = fmt.Errorf("m=%d,t=%d: at most m=%d is possible, and m times t at most %d", p.memory, p.passes, maxImportMemory, maxImportWork)
+		err = fmt.Errorf("m=%d,t=%d: m must be at most %d, and m times t at most %d", p.memory, p.passes, maxImportMemory, maxImportWork)
 	}
 	return importError(err)
 }
@@ -169,7 +169,7 @@ func ParseDigest(text string) (d Digest, err error) {
 	}
 	b, err := anyBase64(text)
 	if err != nil || len(b) != len(d) || Digest(b).IsZero() {
-		return Digest{}, fmt.Errorf("needs a SHA-256: %d hexadecimal characters, or base64 of %d bytes, after {SHA256} or by itself", 2*len(d), len(d))
+		return Digest{}, fmt.Errorf("must be a SHA-256: %d hex characters or base64 of %d bytes, with or without {SHA256}", 2*len(d), len(d))
 	}
 	return Digest(b), nil
 }

@@ -18,17 +18,17 @@ const (
 // them. It cannot recognize a secret that a person has chosen.
 func Given(text string) (Digest, error) {
 	if len(text) < givenLength {
-		return Digest{}, fmt.Errorf("it has %d characters, and must have at least %d, made at random: openssl rand -hex 32", len(text), givenLength)
+		return Digest{}, fmt.Errorf("it has %d characters, must have at least %d random ones: openssl rand -hex 32", len(text), givenLength)
 	}
 	seen := map[rune]bool{}
 	for _, r := range text {
 		if r <= ' ' || r > '~' {
-			return Digest{}, errors.New("it holds characters other than visible ASCII, such as a space")
+			return Digest{}, errors.New("it contains a character that is not visible ASCII, such as a space")
 		}
 		seen[r] = true
 	}
 	if len(seen) < givenDifferent {
-		return Digest{}, fmt.Errorf("it has only %d different characters, so it is not random: openssl rand -hex 32", len(seen))
+		return Digest{}, fmt.Errorf("it has only %d different characters and is not random: openssl rand -hex 32", len(seen))
 	}
 	return DigestOf(text), nil
 }

@@ -116,7 +116,7 @@ func newHashQueue(atOnce, room int, maxWait time.Duration) *hashQueue {
 // acquire waits for a turn, which the caller must release. Errors: *[BusyError], the error of ctx.
 func (t *hashQueue) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("secret: wait for a turn: %w", err)
+		return nil, fmt.Errorf("secret: wait in queue: %w", err)
 	}
 	w, err := t.join(a)
 	if err != nil {
@@ -137,7 +137,7 @@ func (t *hashQueue) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	}
 	late := t.leave(w)
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("secret: wait for a turn: %w", err)
+		return nil, fmt.Errorf("secret: wait in queue: %w", err)
 	}
 	return nil, late
 }

@@ -23,7 +23,7 @@ var ErrPasswordLength = fmt.Errorf("secret: a password needs 1 to %d bytes", Max
 // ErrStarved is returned by [PasswordOptions].Separate for a task that it did not compute in time
 // because this process uses the processors. Computing the task in this process would use even more
 // of them.
-var ErrStarved = errors.New("secret: the server leaves too little of the processors for passwords")
+var ErrStarved = errors.New("secret: too little processor time for passwords")
 
 // PasswordOptions configure [Passwords]. The zero value is usable.
 type PasswordOptions struct {

@@ -27,7 +27,7 @@ type Task struct {
 // the bounds of stored hashes. The error quotes nothing of the task.
 func (t Task) Check() error {
 	if len(t.Password) > MaxPasswordLength {
-		return errors.New("secret: task with too long a password")
+		return errors.New("secret: password of the task is too long")
 	}
 	if t.Foreign != "" {
 		if len(t.Salt) > 0 || t.Memory|t.Passes|uint32(t.Lanes) != 0 || t.Length != 0 {

@@ -55,7 +55,7 @@ func TestFailuresOfMadeUpClients(t *testing.T) {
 	check.Equal(t, "total of a trial", r.WhatIf[0].Counts, r.Total)
 	check.Equal(t, "clients", r.ClientCount, maxFailing+1)
 	check.Equal(t, "note", slices.ContainsFunc(r.Notes, func(n string) bool {
-		return strings.HasPrefix(n, "501 failed requests are in the total only")
+		return strings.HasPrefix(n, "501 failed requests are only in the total")
 	}), true)
 	check.Equal(t, "c7", []uint64{r.Clients[0].Requests, r.Clients[0].Failed}, []uint64{1, 1})
 	check.Equal(t, "its series", r.Clients[0].Series != nil, true)
@@ -76,7 +76,7 @@ func TestFullTemporaryDirectory(t *testing.T) {
 		result, err := r.all(policies, &made{n: n, do: func(i int) traffic.Request {
 			return traffic.Request{At: noon, Client: "shop", User: fmt.Sprint("u", i)}
 		}})
-		check.ErrorSays(t, err, "keep the requests in a temporary file")
+		check.ErrorSays(t, err, "store the requests in a temporary file")
 		check.Equal(t, "judged", result.Total.Requests, uint64(n))
 		check.Equal(t, "nothing is compared", len(result.WhatIf), 0)
 	}

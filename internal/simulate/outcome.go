@@ -81,6 +81,5 @@ func (c *Counts) add(o Counts) {
 }
 
 func overflowNote(n, most int64) string {
-	return fmt.Sprintf("%d requests found no room for a counter of their own, as there were %d keys at once: some may have been "+
-		"denied too early", n, most)
+	return fmt.Sprintf("%d requests shared a counter, because there were %d keys at once: some may have been denied too early", n, most)
 }

@@ -86,7 +86,7 @@ func Run(ctx context.Context, source traffic.Source, options Options) (*Result, 
 }
 
 // ErrNoTarget is returned if even the lowest limit of the requested form would deny no request.
-var ErrNoTarget = errors.New("there is no request to find a limit for: those in the log failed, have another grant, or are of clients that are trusted, off, or have limits of their own")
+var ErrNoTarget = errors.New("no requests to find a limit for: all failed, have another grant, or belong to clients that are trusted, off, or have their own limits")
 
 // run is a call of Run.
 type run struct {
@@ -132,7 +132,7 @@ func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result,
 		return nil, err
 	}
 	if r.kept != nil {
-		return result, errors.Join(r.failed, fmt.Errorf("keep the requests in a temporary file, to compare limits: %w", r.kept))
+		return result, errors.Join(r.failed, fmt.Errorf("store the requests in a temporary file: %w", r.kept))
 	}
 	if err := r.findTargets(result); err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (r *run) compare(result *Result) error {
 	for _, t := range found(result.Targets) {
 		tried := r.Policies.With(&t)
 		if _, err := tried.Compile(); err != nil { // for example, with a lower total
-			result.Notes = append(result.Notes, fmt.Sprintf("%s cannot be set beside the other limits: %v", t.Name, err))
+			result.Notes = append(result.Notes, fmt.Sprintf("%s conflicts with the other limits: %v", t.Name, err))
 			continue
 		}
 		trials = append(trials, t)

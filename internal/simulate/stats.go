@@ -234,19 +234,19 @@ func (s *stats) finish() {
 func (s *stats) notes() []string {
 	all := s.warnings
 	if s.withoutSource > 0 {
-		all = append(all, counted(s.withoutSource, "request has no address: limits by source did not count it",
-			"requests have no address: limits by source did not count them"))
+		all = append(all, counted(s.withoutSource, "request has no address and is not counted per source",
+			"requests have no address and are not counted per source"))
 	}
 	if s.withoutUser > 0 {
-		all = append(all, counted(s.withoutUser, "request for a user does not say for whom: it was counted as one of the client itself",
-			"requests for a user do not say for whom: they were counted as those of the client itself"))
+		all = append(all, counted(s.withoutUser, "user request has no user and is counted for the client itself",
+			"user requests have no user and are counted for the client itself"))
 	}
 	if s.unknown > 0 {
-		all = append(all, counted(s.unknown, "request is for a user whom the gateway did not know: only limits of its client over all users, and by source, counted it",
-			"requests are for users whom the gateway did not know: only limits of their clients over all users, and by source, counted them"))
+		all = append(all, counted(s.unknown, "request is for a user unknown to the gateway and is counted only in totals and per source",
+			"requests are for users unknown to the gateway and are counted only in totals and per source"))
 	}
 	if s.failedMore > 0 {
-		all = append(all, fmt.Sprintf("%d failed requests are in the total only: more than %d clients sent none that did not fail", s.failedMore, maxFailing))
+		all = append(all, fmt.Sprintf("%d failed requests are only in the total: more than %d clients sent only failed requests", s.failedMore, maxFailing))
 	}
 	return all
 }

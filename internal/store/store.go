@@ -27,11 +27,11 @@ import (
 // Errors of a [Backend] that are results. Any other error is a failure of the store.
 var (
 	// ErrConflict: the record, or the trail, is not in the state that the write depends on.
-	ErrConflict = errors.New("store: changed meanwhile")
+	ErrConflict = errors.New("store: changed concurrently")
 	// ErrNotFound: the record does not exist.
 	ErrNotFound = errors.New("store: not found")
 	// ErrUnreadable: the stored record was edited by hand, damaged, or written by a newer version.
-	ErrUnreadable = errors.New("store: the stored record cannot be read")
+	ErrUnreadable = errors.New("store: unreadable record")
 	// ErrMarkLost: the trail does not lead from the mark to now, because it was trimmed or replaced.
 	ErrMarkLost = errors.New("store: the trail does not continue the mark")
 )
@@ -82,11 +82,11 @@ const (
 func (r *Record) Check() error {
 	switch {
 	case r.Key == "" || len(r.Key) > MaxKey || !utf8.ValidString(r.Key):
-		return fmt.Errorf("store: a key of %d bytes: it must be text of 1 to %d bytes", len(r.Key), MaxKey)
+		return fmt.Errorf("store: key of %d bytes must be text of 1 to %d bytes", len(r.Key), MaxKey)
 	case len(r.Owner) > MaxKey || !utf8.ValidString(r.Owner):
-		return fmt.Errorf("store: an owner of %d bytes: it must be text of at most %d bytes", len(r.Owner), MaxKey)
+		return fmt.Errorf("store: owner of %d bytes must be text of at most %d bytes", len(r.Owner), MaxKey)
 	case len(r.Value) > MaxValue:
-		return fmt.Errorf("store: a value of %d bytes: at most %d can be stored", len(r.Value), MaxValue)
+		return fmt.Errorf("store: value of %d bytes exceeds the maximum of %d", len(r.Value), MaxValue)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (e *Entry) Check(writes []Write) error {
 		size += len(writes[i].Record.Value)
 	}
 	if size > MaxValue {
-		return fmt.Errorf("store: an entry of %d bytes with its writes: at most %d can be stored", size, MaxValue)
+		return fmt.Errorf("store: entry of %d bytes with its writes exceeds the maximum of %d", size, MaxValue)
 	}
 	return nil
 }

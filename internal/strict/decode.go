@@ -121,7 +121,7 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 		switch {
 		case !known:
 			names := fieldsOf(into.Type()).names
-			d.fail(f.name, at, "unknown field%s", cmp.Or(Suggest(f.name.text, names), "; there are "+strings.Join(names, ", ")))
+			d.fail(f.name, at, "unknown field%s", cmp.Or(Suggest(f.name.text, names), "; the fields are "+strings.Join(names, ", ")))
 		case f.value.kind == null && v.isJSON() && target.Type() != reflect.TypeFor[*Value]():
 		default:
 			if given != nil {
@@ -196,7 +196,7 @@ func (d *decoder) fields(v *Value, path string, each func(f field, at string, ag
 		case f.name.kind == scalar && f.name.text == "<<":
 			d.fail(f.name, path, "merge keys (<<) are not supported; write the fields out")
 		case twice:
-			d.fail(f.name, at, "is given twice, first in line %d", line)
+			d.fail(f.name, at, "is a duplicate of line %d", line)
 			each(f, at, true)
 		default:
 			seen[f.name.text] = f.name.line
@@ -256,7 +256,7 @@ func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
 	case !ok && want == wantText && !v.isJSON() && v.isScalar():
 		shown := v.String()
 		if strings.HasSuffix(path, "secret") {
-			shown = "a number or the like" // messages may be logged
+			shown = "a number" // messages may be logged
 		}
 		d.fail(v, path, "must be %s, not %s; write it in quotes", want, shown)
 	case !ok:

@@ -150,18 +150,18 @@ func TestDecodeReportsEverything(t *testing.T) {
 	endless := strings.Repeat("9", 5000)
 	for _, tt := range []struct{ in, json, yaml string }{ // yaml is empty if only the line is added
 		{`{"nam": "x"}`, "nam: unknown field; did you mean name?", ""},
-		{`{"Hidden": "x"}`, "Hidden: unknown field; there are NAMES", ""},
+		{`{"Hidden": "x"}`, "Hidden: unknown field; the fields are NAMES", ""},
 		{`{"Name": "x"}`, "Name: unknown field; did you mean name?", ""},
-		{`{"": 1}`, `[""]: unknown field; there are NAMES`, ""},
+		{`{"": 1}`, `[""]: unknown field; the fields are NAMES`, ""},
 		{`{"count": "ten"}`, `count: must be a whole number, not "ten"`, ""},
 		{`{"count": 1.5}`, `count: must be a whole number, not 1.5`, ""},
-		{`{"big": 9223372036854775808}`, `big: must be a whole number, not 9223372036854775808`, `big: "9223372036854775808" is not a whole number in decimal digits that fits 64 bits (f:1)`},
+		{`{"big": 9223372036854775808}`, `big: must be a whole number, not 9223372036854775808`, `big: "9223372036854775808" is not a decimal whole number of at most 64 bits (f:1)`},
 		{`{"share": true}`, "share: must be a number, not true", ""},
 		{`{"share": ` + endless + `}`, "share: " + endless[:64] + "… is too large", `share: must be a number, not "` + endless[:64] + `…" (f:1)`},
 		{`{"count": ` + endless + `}`, "count: must be a whole number, not " + endless[:64] + "…", `count: must be a whole number, not "` + endless[:64] + `…" (f:1)`},
 		{`{"on": "yes"}`, `on: must be true or false, not "yes"`, ""},
-		{`{"wait": 60}`, "wait: must be a duration with its unit, such as 60s, not 60", ""},
-		{`{"wait": "soon"}`, `wait: must be a duration with its unit, such as 60s, not "soon"`, ""},
+		{`{"wait": 60}`, "wait: must be a duration with a unit, such as 60s, not 60", ""},
+		{`{"wait": "soon"}`, `wait: must be a duration with a unit, such as 60s, not "soon"`, ""},
 		{`{"at": "noon"}`, `at: parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"`, ""},
 		{`{"maybe": []}`, "maybe: must be text, not a list", ""},
 		{`{"list": {}}`, "list: must be a list, not an object", ""},
@@ -184,9 +184,9 @@ func TestDecodeReportsEverything(t *testing.T) {
 // These documents are only possible in YAML.
 func TestDecodeYAML(t *testing.T) {
 	for in, want := range map[string]string{
-		"name: a\nname: b":                      "name: is given twice, first in line 1 (f:2)",
-		"count: 1\ncount: x":                    "count: is given twice, first in line 1 (f:2)\ncount: must be a whole number, not \"x\" (f:2)",
-		"named: {a: {}, a: {nam: 1}}":           "named.a: is given twice, first in line 1 (f:1)\nnamed.a.nam: unknown field; did you mean name? (f:1)",
+		"name: a\nname: b":                      "name: is a duplicate of line 1 (f:2)",
+		"count: 1\ncount: x":                    "count: is a duplicate of line 1 (f:2)\ncount: must be a whole number, not \"x\" (f:2)",
+		"named: {a: {}, a: {nam: 1}}":           "named.a: is a duplicate of line 1 (f:1)\nnamed.a.nam: unknown field; did you mean name? (f:1)",
 		"named: {a: &a {name: n}, b: {<<: *a}}": "named.b: merge keys (<<) are not supported; write the fields out (f:1)",
 		"named: {<<: {}}":                       "named: merge keys (<<) are not supported; write the fields out (f:1)",
 		`named: {"<<": {nam: 1}}`:               `named["<<"].nam: unknown field; did you mean name? (f:1)`,
@@ -195,10 +195,10 @@ func TestDecodeYAML(t *testing.T) {
 		"name: 2026-03-01":                      `name: must be text, not 2026-03-01; write it in quotes (f:1)`,
 		`name: !!int "a\nb"`:                    `name: must be text, not "a\nb"; write it in quotes (f:1)`,
 		"name:":                                 "name: must be text, not null (f:1)",
-		"count: 0x10":                           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
+		"count: 0x10":                           `count: "0x10" is not a decimal whole number of at most 64 bits (f:1)`,
 		"name: a\n---\nname: b":                 "only one YAML document is allowed in the file (f:2)",
 		"a: b: c":                               "mapping values are not allowed in this context (f:1)",
-		"&a named: &b {x: *b}":                  "named.x.x: unknown field; there are name (f:1)",
+		"&a named: &b {x: *b}":                  "named.x.x: unknown field; the fields are name (f:1)",
 	} {
 		var d document
 		v, errs := strict.ParseYAML("f", []byte(in))

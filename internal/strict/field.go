@@ -84,7 +84,7 @@ func setText(into reflect.Value, text string) error {
 	case kind == reflect.Int || kind == reflect.Int64:
 		i, err := strconv.ParseInt(text, 10, into.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", shorten(text, maxText), into.Type().Bits())
+			return fmt.Errorf("%q is not a decimal whole number of at most %d bits", shorten(text, maxText), into.Type().Bits())
 		}
 		into.SetInt(i)
 	default:
@@ -94,7 +94,7 @@ func setText(into reflect.Value, text string) error {
 }
 
 // wantDuration describes the value of a duration field.
-const wantDuration = "a duration with its unit, such as 60s"
+const wantDuration = "a duration with a unit, such as 60s"
 
 // isDuration recognises time.Duration, and a similar type with its own notation.
 func isDuration(v reflect.Value) bool {

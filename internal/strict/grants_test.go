@@ -34,8 +34,8 @@ func TestListOfNames(t *testing.T) {
 	check.Equal(t, "origin", origins["limits[0].grants"], "limits.yaml:2")
 	check.Equal(t, "origin of a name", origins["limits[2].grants[1]"], "limits.yaml:6")
 	want := []string{
-		`limits[2].grants[1]: "refresh" is none of ` + strings.Join(ratelimit.GrantNames(), ", ") + ` (limits.yaml:6)`,
-		"limits[3].grants: there is none: leave it out, and the limit counts all grants (limits.yaml:7)",
+		`limits[2].grants[1]: "refresh" is not one of ` + strings.Join(ratelimit.GrantNames(), ", ") + ` (limits.yaml:6)`,
+		"limits[3].grants: must not be empty: omit it to count all grants (limits.yaml:7)",
 		"limits[4].grants[1]: must be text, not 1; write it in quotes (limits.yaml:8)",
 		"limits[4].grants[2]: must be text, not a list (limits.yaml:8)",
 		"limits[5].grants: must be a list, not null (limits.yaml:9)",

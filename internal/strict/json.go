@@ -28,16 +28,16 @@ func ParseJSON(b []byte) (*Value, error) {
 		if len(rest) == 0 {
 			return v, nil
 		}
-		offset, err = int64(len(b)-len(rest)), errors.New("something follows the JSON value")
+		offset, err = int64(len(b)-len(rest)), errors.New("unexpected text after the JSON value")
 	}
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		offset, err = int64(len(b)), errors.New("it ends too early")
+		offset, err = int64(len(b)), errors.New("unexpected end")
 	case errors.As(err, &syntax):
 		offset, err = syntax.ByteOffset, syntax.Err
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			err = fmt.Errorf("the name %q stands twice in one object", syntax.JSONPointer.LastToken())
+			err = fmt.Errorf("duplicate name %q in an object", syntax.JSONPointer.LastToken())
 		}
 	}
 	before := b[:offset]

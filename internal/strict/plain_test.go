@@ -30,7 +30,7 @@ func TestAnyValueIsStrict(t *testing.T) {
 	for text, says := range map[string]string{
 		"a:\n  b: 1\n  c: 2\n  b: 3\n":     "x.yaml:4",
 		"a: 2026-01-01\n":                  "write it in quotes",
-		"a: 0x10\n":                        "decimal digits",
+		"a: 0x10\n":                        "decimal whole number",
 		"a: &a\n  b: *a\n":                 "more than 16 deep",
 		"a: &a [1]\n<<: *a\n":              "merge keys",
 		"a: &a [*a, *a, *a, *a, *a, *a]\n": "more than 16 deep",

@@ -27,7 +27,7 @@ func byName(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) 
 // writes would seem refused.
 func (r *Record) bound(now time.Time, own string) {
 	if n := len(r.Frames); n > maxFrames {
-		r.complain("it has %d frames, more than any limit", n)
+		r.complain("it has %d frames, more than any limit has", n)
 		slices.SortFunc(r.Frames, func(a, b ratelimit.FrameCount) int { // names are in seconds or milliseconds
 			return cmp.Compare(ratelimit.FrameStart(a.Name), ratelimit.FrameStart(b.Name))
 		})

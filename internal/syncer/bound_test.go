@@ -25,7 +25,7 @@ func TestTooManyParts(t *testing.T) {
 	if len(r.Frames) != 1000 || !r.Damaged || len(r.Writers) != 10_000 || oldest || r.Frames[0].Name != 1 {
 		t.Errorf("%d frames from %d, %d writers, damaged %t", len(r.Frames), r.Frames[0].Name, len(r.Writers), r.Damaged)
 	}
-	mustEqual(t, "problem", "x, it has 1001 frames, more than any limit, it has 10001 writers", r.Problem)
+	mustEqual(t, "problem", "x, it has 1001 frames, more than any limit has, it has 10001 writers", r.Problem)
 }
 
 // TestTooManyFrames: a limit holds even if its document has more frames than are read, wherever

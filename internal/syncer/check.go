@@ -83,7 +83,7 @@ func (w *Write) checkWriters() error {
 	slices.Sort(names)
 	for i, name := range names {
 		if !ValidWriter(name) {
-			return fmt.Errorf("%.40q is no writer's name", name)
+			return fmt.Errorf("%.40q is not a writer name", name)
 		}
 		if i > 0 && names[i-1] == name {
 			return fmt.Errorf("writer %.40s is named twice", name)

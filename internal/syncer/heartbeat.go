@@ -206,9 +206,9 @@ func (s *Syncer) logClock(st clock.State, before clock.Source) {
 	attrs := []any{slog.Duration("wall_ahead", st.Wall.Round(time.Millisecond)), slog.Duration("store_ahead", st.Store.Round(time.Millisecond))}
 	switch {
 	case st.Stepped > 0:
-		s.cfg.Log.Warn("process time set forwards: wall clock and store agree against it", append(attrs, slog.Duration("by", st.Stepped))...)
+		s.cfg.Log.Warn("process time moved forward to match the wall and store clocks", append(attrs, slog.Duration("by", st.Stepped))...)
 	case st.Alone != clock.NoClock && st.Alone != before:
-		s.cfg.Log.Warn("clocks disagree; process time is not stepped", append(attrs, slog.String("alone", string(st.Alone)))...)
+		s.cfg.Log.Warn("clocks disagree; process time stays", append(attrs, slog.String("alone", string(st.Alone)))...)
 	case st.Alone == clock.NoClock && before != clock.NoClock:
 		s.cfg.Log.Info("clocks agree again", attrs...)
 	}
@@ -219,7 +219,7 @@ func (s *Syncer) logClock(st clock.State, before clock.Source) {
 func (s *Syncer) takeNewID(old string) {
 	if id, renewed := s.identity.replace(old); renewed {
 		s.stats.clones.Add(1)
-		s.cfg.Log.Warn("another process uses this ID, a copy of this one; continuing under a new ID",
+		s.cfg.Log.Warn("a copy of this process uses its ID; continuing under a new ID",
 			slog.String("old", old), slog.String("new", id))
 	}
 }
@@ -232,6 +232,6 @@ func (s *Syncer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.instances.Leave(ctx, s.ID()); err != nil {
-		s.cfg.Log.Warn("heartbeat not deleted; it expires by itself", "error", err)
+		s.cfg.Log.Warn("heartbeat not deleted; it will expire", "error", err)
 	}
 }

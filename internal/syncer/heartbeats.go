@@ -71,7 +71,7 @@ func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration)
 	}
 	own := slices.IndexFunc(all, func(i Instance) bool { return i.ID == self.ID })
 	if own < 0 {
-		return nil, "", fmt.Errorf("the heartbeat of %s was stored and is not found", self.ID)
+		return nil, "", fmt.Errorf("heartbeat of %s was stored but not found", self.ID)
 	}
 	return Living(all, all[own].Beaten, ttl), previous, nil
 }

@@ -113,7 +113,7 @@ func TestIdleOutage(t *testing.T) {
 		mustEqual(t, "stalled", false, m.syncer.Stats().Stalled)
 		mustEqual(t, "admitted", true, m.admits(keyOf(0), policy))
 		mustEqual(t, "beginnings in the log", 1, log.count("outage: counts cannot be shared"))
-		mustEqual(t, "ends in the log", 1, log.count("outage over: counts can be shared"))
+		mustEqual(t, "ends in the log", 1, log.count("outage over: counts are shared again"))
 	})
 }
 

@@ -48,7 +48,7 @@ func (o *outage) begin(began, now time.Duration) {
 	}
 	if !o.on {
 		o.on, o.began = true, now
-		o.log.Warn("outage: counts cannot be shared, limits are decided by their on_outage")
+		o.log.Warn("outage: counts cannot be shared, limits follow their on_outage")
 	}
 }
 
@@ -60,7 +60,7 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	if o.on {
 		o.on, o.ended = false, elapsed
 		o.sync.Recovering(now)
-		o.log.Info("outage over: counts can be shared", "after", (elapsed - o.began).Round(time.Millisecond))
+		o.log.Info("outage over: counts are shared again", "after", (elapsed - o.began).Round(time.Millisecond))
 	}
 }
 

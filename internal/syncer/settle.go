@@ -46,7 +46,7 @@ func (s *Syncer) Settle(ctx context.Context) error {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return fmt.Errorf("syncer: wait for exchanges under way: %w", ctx.Err())
+			return fmt.Errorf("syncer: wait for running exchanges: %w", ctx.Err())
 		}
 	}
 	return nil

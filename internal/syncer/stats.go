@@ -104,7 +104,7 @@ func (c *counts) outcome(s Status, versioned bool) {
 // Problems that are detected without a failed call.
 var (
 	errUnconfirmed = errors.New("syncer: writes stay unconfirmed")
-	errUnread      = errors.New("syncer: the store did not read the document, and returned no error")
+	errUnread      = errors.New("syncer: the store returned neither the document nor an error")
 )
 
 // Stats returns the totals and the present state.

@@ -71,7 +71,7 @@ type Store interface {
 }
 
 // ErrNoClock is returned by a store that has only the clock of this machine.
-var ErrNoClock = errors.New("the store has no clock of its own")
+var ErrNoClock = errors.New("the store has no clock")
 
 // Item is what an exchange does for one counter.
 type Item struct {

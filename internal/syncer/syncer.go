@@ -32,7 +32,7 @@ type Syncer struct {
 	health    *health
 	outage    outage
 	trips     trips
-	clockless atomic.Bool // the store has no clock of its own
+	clockless atomic.Bool // the store has no clock
 	unsure    sync.Mutex  // held while the uncertainty of process time is passed on
 
 	documentLog limiter // limits log lines about documents

@@ -34,7 +34,7 @@ var (
 	// ErrForeign means that the file holds a token of another [Key].
 	ErrForeign = errors.New("the cache file holds another token")
 	// ErrNoPlace means that the cache file cannot be created.
-	ErrNoPlace = errors.New("make a place for the token cache")
+	ErrNoPlace = errors.New("create the directory of the token cache")
 )
 
 // Key identifies the request for a token. In [Request.CacheDir] each key has its own file.
@@ -105,7 +105,7 @@ func DefaultCacheDir() (string, error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("find a place for the token cache: %w", err)
+		return "", fmt.Errorf("find a directory for the token cache: %w", err)
 	}
 	return filepath.Join(dir, "oauth-server", "tokens"), nil
 }
@@ -143,11 +143,11 @@ func loadEntry(path string) (e *entry, err error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look at the cache file: %w", err)
+		return nil, fmt.Errorf("stat the cache file: %w", err)
 	case !info.Mode().IsRegular() || info.Size() > maxCacheSize:
-		return nil, fmt.Errorf("the cache file %s is not a regular file of a sensible size", path)
+		return nil, fmt.Errorf("the cache file %s is not a small regular file", path)
 	case info.Mode().Perm()&^cacheFileMode != 0 && runtime.GOOS != "windows": // Windows has access lists instead
-		return nil, fmt.Errorf("%w: %s has mode %#o, make it private with chmod 600", ErrExposed, path, info.Mode().Perm())
+		return nil, fmt.Errorf("%w: %s has mode %#o; make it private with chmod 600", ErrExposed, path, info.Mode().Perm())
 	}
 	text := make([]byte, info.Size())
 	if _, err := f.ReadAt(text, 0); err != nil {
@@ -155,7 +155,7 @@ func loadEntry(path string) (e *entry, err error) {
 	}
 	e = &entry{}
 	if err := json.Unmarshal(text, e); err != nil {
-		return nil, fmt.Errorf("the cache file %s is damaged, remove it: %w", path, err)
+		return nil, fmt.Errorf("the cache file %s is damaged; remove it: %w", path, err)
 	}
 	return e, nil
 }

@@ -102,10 +102,10 @@ func TestCacheFileThatCannotServe(t *testing.T) {
 		make func(path string) error
 		want string
 	}{
-		"damaged":           {func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) }, "damaged, remove it"},
-		"empty":             {func(path string) error { return os.WriteFile(path, nil, 0o600) }, "damaged, remove it"},
-		"a directory":       {func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
-		"too large":         {func(path string) error { return os.WriteFile(path, make([]byte, 2<<20), 0o600) }, "sensible size"},
+		"damaged":           {func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) }, "damaged; remove it"},
+		"empty":             {func(path string) error { return os.WriteFile(path, nil, 0o600) }, "damaged; remove it"},
+		"a directory":       {func(path string) error { return os.Mkdir(path, 0o700) }, "not a small regular file"},
+		"too large":         {func(path string) error { return os.WriteFile(path, make([]byte, 2<<20), 0o600) }, "not a small regular file"},
 		"of another client": {func(path string) error { return os.WriteFile(path, []byte(`{"key":{"client_id":"theirs"}}`), 0o600) }, "theirs"},
 	}
 	for name, tc := range cases {
@@ -136,7 +136,7 @@ func TestTokenIsHandedOverWhenItCannotBeKept(t *testing.T) {
 	if got.Token.AccessToken == "" || got.CacheFile != "" {
 		t.Errorf("got %+v", got)
 	}
-	if !strings.Contains(told, "not kept") || strings.Contains(told, got.Token.AccessToken) {
+	if !strings.Contains(told, "not cached") || strings.Contains(told, got.Token.AccessToken) {
 		t.Errorf("the notice is %q", told)
 	}
 }

@@ -51,7 +51,7 @@ type Client struct {
 }
 
 // errNoRefreshToken is the error of a refresh without a cached refresh token.
-var errNoRefreshToken = errors.New("the cache holds no refresh token of this client, user and scope: get a token with authorization_code or password first, or give the refresh token")
+var errNoRefreshToken = errors.New("the cache has no refresh token for this client, user and scope: first get a token with authorization_code or password, or give a refresh token")
 
 // Token returns a token for the request: a cached one that is fresh, otherwise a refreshed one,
 // otherwise a new one. The context bounds everything, a person's sign-in included. The error is a
@@ -126,7 +126,7 @@ func (r *run) cached(ctx context.Context) (result *Result, err error) {
 	}
 	if err := saveEntry(path, &entry{Key: key, Token: t}); err != nil {
 		// Return the token anyway: it is valid, and its refresh token cannot be obtained again.
-		r.notify("the token is not kept: %v", err)
+		r.notify("the token was not cached: %v", err)
 		result.CacheFile = ""
 	}
 	return result, nil
@@ -152,7 +152,7 @@ func (r *run) renew(ctx context.Context, old *Token) (Token, Origin, error) {
 		if !errors.As(err, &refused) || refused.Code != "invalid_grant" {
 			return t, Refreshed, err
 		}
-		r.notify("the refresh token is not valid any more, so a new token is requested (%v)", err)
+		r.notify("the refresh token is no longer valid; requesting a new token (%v)", err)
 	}
 	if r.Grant == clientcfg.RefreshToken {
 		t, err := r.refresh(ctx, Token{RefreshToken: r.RefreshToken})
@@ -237,9 +237,9 @@ func (r *run) waitToRetry(ctx context.Context, failure error) error {
 		return failure
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < refused.RetryAfter {
-		return fmt.Errorf("%w; there is no time left to wait %s", failure, refused.RetryAfter)
+		return fmt.Errorf("%w; cannot wait %s before the timeout", failure, refused.RetryAfter)
 	}
-	r.notify("too many requests; waiting %s, as the server asks", refused.RetryAfter)
+	r.notify("too many requests; waiting %s", refused.RetryAfter)
 	select {
 	case <-time.After(refused.RetryAfter):
 		return nil

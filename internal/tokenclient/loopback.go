@@ -33,10 +33,10 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 // errUnexpected marks a request to the listener that is not the expected response. Every process on
 // this machine can send one, so the listener keeps waiting.
-var errUnexpected = errors.New("not the answer to this request")
+var errUnexpected = errors.New("not the response to this request")
 
 // errIssuer means that the response comes from another server, as in the mix-up attack of RFC 9207.
-var errIssuer = errors.New("the answer was sent by another issuer")
+var errIssuer = errors.New("the response came from another issuer")
 
 // loopback receives one authorization response (RFC 8252 section 7.3).
 type loopback struct {
@@ -59,7 +59,7 @@ func (r *run) authorize(ctx context.Context, m *Metadata, config *oauth2.Config)
 		return Token{}, errors.New("the server has no authorization endpoint")
 	}
 	if len(m.ChallengeMethods) > 0 && !slices.Contains(m.ChallengeMethods, "S256") {
-		return Token{}, errors.New("the server does not take PKCE with S256")
+		return Token{}, errors.New("the server does not support PKCE with S256")
 	}
 	// The literal address, because localhost could resolve to something else (RFC 8252 section 8.3).
 	var lc net.ListenConfig
@@ -131,7 +131,7 @@ func (l *loopback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case l.answer <- answer{code, err}:
 		default:
-			err = errors.New("this sign-in was answered already")
+			err = errors.New("this sign-in is already complete")
 		}
 	}
 	l.writePage(w, err)
@@ -143,7 +143,7 @@ func (l *loopback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (l *loopback) code(rawQuery string) (string, error) {
 	q, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return "", fmt.Errorf("%w: its query cannot be read", errUnexpected)
+		return "", fmt.Errorf("%w: malformed query", errUnexpected)
 	}
 	for name, values := range q {
 		if len(values) > 1 {
@@ -187,6 +187,6 @@ func (l *loopback) writePage(w http.ResponseWriter, failure error) {
 		w.WriteHeader(http.StatusBadRequest)
 	}
 	if err := page.Execute(w, shown); err != nil {
-		l.notify("the browser did not take its page: %v", err)
+		l.notify("show the result in the browser: %v", err)
 	}
 }

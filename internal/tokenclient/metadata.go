@@ -49,7 +49,7 @@ func NewHTTPClient() *http.Client {
 }
 
 // ErrNoIssuer is wrapped by errors about an address that answers, but not as the issuer.
-var ErrNoIssuer = errors.New("it does not answer as that issuer")
+var ErrNoIssuer = errors.New("not an issuer")
 
 // Discover fetches the metadata of the issuer and checks it. The issuer in it must be identical to
 // the requested one (RFC 8414 section 3.3), and every endpoint must use https. A loopback issuer
@@ -79,7 +79,7 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (m *Metad
 	}
 	m = &Metadata{}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxMetadataSize)).Decode(m); err != nil {
-		return nil, fmt.Errorf("%w: the metadata at %s is no JSON object of at most %d bytes: %w", ErrNoIssuer, address, maxMetadataSize, err)
+		return nil, fmt.Errorf("%w: the metadata at %s is not a JSON object of at most %d bytes: %w", ErrNoIssuer, address, maxMetadataSize, err)
 	}
 	if err := m.check(issuer); err != nil {
 		return nil, fmt.Errorf("%w: the metadata at %s cannot be trusted: %w", ErrNoIssuer, address, err)
@@ -103,10 +103,10 @@ func MetadataURL(issuer string) (string, error) {
 
 func (m *Metadata) check(issuer string) error {
 	if m.Issuer != issuer {
-		return fmt.Errorf("it is about the issuer %q, not %q", m.Issuer, issuer)
+		return fmt.Errorf("its issuer is %q, not %q", m.Issuer, issuer)
 	}
 	if m.TokenEndpoint == "" {
-		return errors.New("it names no token_endpoint")
+		return errors.New("it has no token_endpoint")
 	}
 	home, err := safeURL(issuer)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *Metadata) check(issuer string) error {
 		}
 		tls := u.Scheme == "https" && home.Scheme == "https"
 		if !tls && (u.Scheme != home.Scheme || !strings.EqualFold(u.Host, home.Host)) {
-			return fmt.Errorf("%s: %q is not on the address of the issuer, and without TLS on both it must be", name, address)
+			return fmt.Errorf("%s: %q must have the address of the issuer, unless both use TLS", name, address)
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func safeURL(raw string) (*url.URL, error) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("%q is not an absolute http or https URL", raw)
 	case u.User != nil:
-		return nil, fmt.Errorf("%q must not carry user information", u.Redacted())
+		return nil, fmt.Errorf("%q must not contain user information", u.Redacted())
 	case u.Scheme == "http" && !redirecturi.IsLoopback(u.Hostname()):
 		return nil, fmt.Errorf("%q is plain http on another machine: secrets need https", raw)
 	}

@@ -50,7 +50,7 @@ func (r *Request) Validate() error {
 		errs = append(errs, err)
 	}
 	if r.ClientID == "" {
-		bad("client-id: is needed")
+		bad("client-id: is required")
 	}
 	for _, s := range r.Scopes {
 		if !clientcfg.ValidScopeToken(s) {
@@ -75,12 +75,12 @@ func (r *Request) Validate() error {
 		}
 	case clientcfg.RefreshToken:
 		if r.RefreshToken == "" && !r.caches() {
-			bad("refresh-token: is needed when there is no cache")
+			bad("refresh-token: is required without a cache")
 		}
 	case "":
-		bad("grant: is needed, one of %q", clientcfg.Grants())
+		bad("grant: is required, one of %q", clientcfg.Grants())
 	default:
-		bad("grant: %q is none of %q", r.Grant, clientcfg.Grants())
+		bad("grant: %q is not one of %q", r.Grant, clientcfg.Grants())
 	}
 	return errors.Join(errs...)
 }

@@ -27,8 +27,8 @@ func TestRequestValidate(t *testing.T) {
 		"another scheme":      {func(r *tokenclient.Request) { r.Issuer = "ftp://as.example" }, "not an absolute"},
 		"issuer with query":   {func(r *tokenclient.Request) { r.Issuer += "?a" }, "without query"},
 		"issuer with user":    {func(r *tokenclient.Request) { r.Issuer = "https://u:p@as.example" }, "user information"},
-		"no grant":            {func(r *tokenclient.Request) { r.Grant = "" }, `grant: is needed, one of ["`},
-		"unknown grant":       {func(r *tokenclient.Request) { r.Grant = "implicit" }, `"implicit" is none of`},
+		"no grant":            {func(r *tokenclient.Request) { r.Grant = "" }, `grant: is required, one of ["`},
+		"unknown grant":       {func(r *tokenclient.Request) { r.Grant = "implicit" }, `"implicit" is not one of`},
 		"no client":           {func(r *tokenclient.Request) { r.ClientID = "" }, "client-id"},
 		"no secret":           {func(r *tokenclient.Request) { r.ClientSecret = "" }, "client-secret"},
 		"bad scope":           {func(r *tokenclient.Request) { r.Scopes = []string{"a b"} }, "scope-token"},
@@ -72,8 +72,8 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 		value any
 		want  string
 	}{
-		"another issuer":        {"issuer", "https://evil.example", "is about the issuer"},
-		"a slash more":          {"issuer", "+/", "is about the issuer"},
+		"another issuer":        {"issuer", "https://evil.example", "its issuer is"},
+		"a slash more":          {"issuer", "+/", "its issuer is"},
 		"no token endpoint":     {"token_endpoint", "", "no token_endpoint"},
 		"token over http":       {"token_endpoint", "http://as.example/token", "token_endpoint"},
 		"authorize over http":   {"authorization_endpoint", "http://as.example/a", "authorization_endpoint"},
@@ -81,7 +81,7 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 		"token elsewhere":       {"token_endpoint", "https://evil.example/token", "token_endpoint: "},
 		"on another port":       {"token_endpoint", "http://127.0.0.1:1/token", "token_endpoint: "},
 		"authorize elsewhere":   {"authorization_endpoint", "https://evil.example/a", "authorization_endpoint: "},
-		"a field of wrong type": {"token_endpoint", 7, "no JSON object"},
+		"a field of wrong type": {"token_endpoint", 7, "not a JSON object"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 func TestMetadataOverTLS(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"https://tokens.example/token": "",
-		"http://127.0.0.1/token":       "not on the address of the issuer",
+		"http://127.0.0.1/token":       "must have the address of the issuer",
 	} {
 		mux := http.NewServeMux()
 		server := httptest.NewTLSServer(mux)

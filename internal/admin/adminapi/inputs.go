@@ -127,7 +127,7 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	policy, wrong := in.policy()
 	t.Policy, t.Note = policy, in.Note
 	if in.Name != nil && *in.Name != name {
-		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
+		errs.Add("name", "%q differs from the address, which has %q", *in.Name, name)
 	}
 	errs.AddUnreported(checkTierName("name", name))
 	errs.AddUnreported(wrong)
@@ -168,12 +168,12 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Overrid
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
 	if in.Username != nil && *in.Username != username {
-		errs.Add("username", "%q is not that of the address, %q", *in.Username, username)
+		errs.Add("username", "%q differs from the address, which has %q", *in.Username, username)
 	}
 	errs.AddUnreported(checkNote(in.Note))
 	if len(in.User) == 0 {
 		var needed fielderr.Errors
-		needed.Add("user", "needs at least one limit; to give the user those of all others again, DELETE this")
+		needed.Add("user", "needs at least one limit; to remove the user's own limits, use DELETE")
 		errs.AddUnreported(needed)
 	}
 	limits := ratelimit.Policy{User: in.User}
@@ -199,7 +199,7 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(wrong)
 	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
-		errs.Add("user", "a candidate needs limits under user, client, total or source; to try nothing but what becomes of requests over the limits, give those in force")
+		errs.Add("user", "a candidate needs limits under user, client, total or source; to try only over_limit, max_wait or ban, repeat the live limits")
 	}
 	errs.AddUnreported(fielderr.Of(c.Validate()))
 	return c, errs.Err()
@@ -208,7 +208,7 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 // CheckClientID accepts the client_id of the resource in the document, or none.
 func CheckClientID(id *string, want string) (errs fielderr.Errors) {
 	if id != nil && *id != want {
-		errs.Add("client_id", "%q is not that of the address, %q", *id, want)
+		errs.Add("client_id", "%q differs from the address, which has %q", *id, want)
 	}
 	return errs
 }
@@ -226,7 +226,7 @@ func checkTierName(field, name string) (errs fielderr.Errors) {
 func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
 	if m != nil && !slices.Contains(modes, *m) {
-		errs.Add("mode", "%q is none of %q, %q, %q; leave it out, or set it to null, to have none of its own",
+		errs.Add("mode", "%q is not one of %q, %q, %q; omit it, or set it to null, to inherit the value",
 			*m, modes[0], modes[1], modes[2])
 	}
 	return errs
@@ -235,7 +235,7 @@ func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 // checkOverLimit rejects an empty text, which ratelimit treats as absent.
 func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 	if o != nil && *o == "" {
-		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
+		errs.Add("over_limit", "%q is not one of %q, %q; omit it, or set it to null, to inherit the value",
 			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
 	}
 	return errs
@@ -244,7 +244,7 @@ func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 // checkCriticality rejects an empty text. Decoding has already rejected all other invalid values.
 func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 	if c != nil && *c == ratelimit.CriticalityUnset {
-		errs.Add("criticality", `"" is none of "%s"; leave it out, or set it to null, to have none of its own`,
+		errs.Add("criticality", `"" is not one of "%s"; omit it, or set it to null, to inherit the value`,
 			strings.Join(ratelimit.CriticalityNames(), `", "`))
 	}
 	return errs
@@ -254,7 +254,7 @@ func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 // only be in the configuration file.
 func checkWaiting(longest *ratelimit.Duration, atOnce *int) (errs fielderr.Errors) {
 	if longest == nil && atOnce != nil {
-		errs.Add("max_waiting", "it belongs to a max_wait: set both")
+		errs.Add("max_waiting", "needs max_wait: set both")
 	}
 	return errs
 }
@@ -266,7 +266,7 @@ func checkLists(user, client, total, source []ratelimit.Limit) (errs fielderr.Er
 		list []ratelimit.Limit
 	}{{"user", user}, {"client", client}, {"total", total}, {"source", source}} {
 		if l.list != nil && len(l.list) == 0 {
-			errs.Add(l.name, "needs at least one limit; leave it out, or set it to null, to have none of its own")
+			errs.Add(l.name, "needs at least one limit; omit it, or set it to null, to inherit the value")
 		}
 	}
 	return errs

@@ -41,18 +41,18 @@ const (
 // check returns the fields out of bounds.
 func (in *metadataInput) check() (errs fielderr.Errors) {
 	if len(in.Name) > maxName {
-		errs.Add("client_name", "has %d bytes, more than %d", len(in.Name), maxName)
+		errs.Add("client_name", "has %d bytes, more than the maximum of %d", len(in.Name), maxName)
 	}
 	for _, list := range []struct {
 		name  string
 		items []string
 	}{{"redirect_uris", in.RedirectURIs}, {"audience", in.Audience}, {"scope", strings.Fields(in.Scope)}} {
 		if len(list.items) > maxItems {
-			errs.Add(list.name, "has %d items, more than %d", len(list.items), maxItems)
+			errs.Add(list.name, "has %d items, more than the maximum of %d", len(list.items), maxItems)
 		}
 		for i, item := range list.items {
 			if item == "" || len(item) > maxItem {
-				errs.Add(fielderr.Item(list.name, i), "needs 1 to %d bytes", maxItem)
+				errs.Add(fielderr.Item(list.name, i), "must have 1 to %d bytes", maxItem)
 			}
 		}
 	}

@@ -222,7 +222,7 @@ func (a *Accounts) AddSecret(ctx context.Context, id string, rotation registry.R
 	return stored(&out.Registration), out.Secret, err
 }
 
-// RetireSecret ends a secret early. The newest one cannot be ended. Errors: [registry.ErrNoSecret].
+// RetireSecret ends a secret early. You cannot end the newest one. Errors: [registry.ErrNoSecret].
 func (a *Accounts) RetireSecret(ctx context.Context, id, secretID string) error {
 	_, err := a.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
 	return err
@@ -341,7 +341,7 @@ func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int,
 	var out adminapi.Ended
 	_, err := a.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w; the server ends what it has begun to end: the list shows what is left", err)
+		err = fmt.Errorf("%w; the server continues; list again to see what is left", err)
 	}
 	return out.Ended, err
 }

@@ -21,7 +21,7 @@ func TestRevocationThatOutlastsTheCaller(t *testing.T) {
 		Token: func(context.Context, string, bool) (string, error) { return "good", nil },
 	}}
 	n, err := r.RevokeFamilies(t.Context(), "ada", "")
-	if n != 0 || err == nil || !strings.Contains(err.Error(), "the server ends what it has begun to end") {
+	if n != 0 || err == nil || !strings.Contains(err.Error(), "the server continues") {
 		t.Errorf("%d, %v", n, err)
 	}
 }

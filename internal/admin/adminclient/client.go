@@ -61,7 +61,7 @@ func CheckServer(address string) error {
 	case u.Scheme == "http" && redirecturi.IsLoopback(u.Hostname()):
 		return nil
 	}
-	return fmt.Errorf("%q would send the token over the network in clear: use https, or a loopback address", address)
+	return fmt.Errorf("%q would send the token unencrypted: use https, or a loopback address", address)
 }
 
 // Get reads a resource into v and returns its ETag.
@@ -154,7 +154,7 @@ func (c *Client) base() string {
 func (c *Client) issuer() string { return cmp.Or(c.Issuer, c.base()) }
 
 // ErrNoAPI is returned if the address answers, but does not serve this API.
-var ErrNoAPI = errors.New("that is not the admin address of a server")
+var ErrNoAPI = errors.New("not the admin address of a server")
 
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
 	address := c.base() + adminapi.Prefix + path
@@ -188,7 +188,7 @@ func read(res *http.Response, v any) (etag string, err error) {
 	}
 	if v != nil && len(body) > 0 {
 		if err := json.Unmarshal(body, v); err != nil {
-			return "", fmt.Errorf("%w: its answer is not JSON: %w", ErrNoAPI, err)
+			return "", fmt.Errorf("%w: the response is not JSON: %w", ErrNoAPI, err)
 		}
 	}
 	return res.Header.Get("ETag"), nil

@@ -38,7 +38,7 @@ func newAPI(t *testing.T, answer http.HandlerFunc) *api {
 		if r.Header.Get("Authorization") != "Bearer good" {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="x", issuer="https://issuer.example"`)
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"title":"Token refused","detail":"it is expired"}`))
+			_, _ = w.Write([]byte(`{"title":"Invalid token","detail":"it is expired"}`))
 			return
 		}
 		answer(w, r)
@@ -183,7 +183,7 @@ func TestTokenIsRenewedOnceForAll(t *testing.T) {
 			waiting.Done()
 			waiting.Wait() // until all have arrived with it
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"title":"Token refused","detail":"it is revoked"}`))
+			_, _ = w.Write([]byte(`{"title":"Invalid token","detail":"it is revoked"}`))
 		}
 	}))
 	defer server.Close()

@@ -50,7 +50,7 @@ func (e *ProblemError) LocksOut() bool { return strings.HasSuffix(e.Type, ":lock
 func refusal(res *http.Response, body []byte) error {
 	e := &ProblemError{ETag: res.Header.Get("ETag")}
 	if err := json.Unmarshal(body, &e.Problem); err != nil || e.Title == "" {
-		return fmt.Errorf("%w: it answers %s", ErrNoAPI, res.Status)
+		return fmt.Errorf("%w: the response is %s", ErrNoAPI, res.Status)
 	}
 	e.Status = res.StatusCode
 	for _, text := range []*string{&e.Type, &e.Title, &e.Detail} {

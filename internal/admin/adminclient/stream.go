@@ -24,7 +24,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io
 	}
 	if res.StatusCode != http.StatusOK {
 		if _, err = read(res, nil); err == nil {
-			err = fmt.Errorf("%w: it answers %s", ErrNoAPI, res.Status)
+			err = fmt.Errorf("%w: the response is %s", ErrNoAPI, res.Status)
 		}
 		return 0, err
 	}

@@ -34,13 +34,13 @@ func (a *Access) Certificate() (*tls.Certificate, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
-		return nil, fmt.Errorf("make the certificate for commands on this machine: %w", err)
+		return nil, fmt.Errorf("make the certificate for local commands: %w", err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
 // ErrOther is returned for a connection to a different server.
-var ErrOther = errors.New("what answers there does not have the key that lies beside the data file")
+var ErrOther = errors.New("the server at this address does not have the key beside the data file")
 
 // Transport returns a copy of base, an [http.Transport], that opens TLS connections only to the
 // server that has the key. It keeps the client certificate of base.

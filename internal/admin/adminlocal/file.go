@@ -88,7 +88,7 @@ func (a *Access) Remove(dataFile string) error {
 }
 
 // ErrNone is returned if there is no file beside the data file.
-var ErrNone = errors.New("no admin address is known of the server that holds it")
+var ErrNone = errors.New("the server that holds it has no known admin address")
 
 // maxFile is the maximum size of the file, in bytes.
 const maxFile = 4 << 10
@@ -108,7 +108,7 @@ func Read(dataFile string) (a Access, err error) {
 		err = json.NewDecoder(bytes.NewReader(text)).Decode(&a)
 	}
 	if err != nil || a.URL == "" || a.Key == "" {
-		return Access{}, fmt.Errorf("%s cannot be read: %w", f.Name(), errors.Join(err, ErrNone))
+		return Access{}, fmt.Errorf("read %s: %w", f.Name(), errors.Join(err, ErrNone))
 	}
 	return a, nil
 }

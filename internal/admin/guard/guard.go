@@ -70,7 +70,7 @@ func New(o Options) (*Guard, error) {
 	limit := ratelimit.NewLimit("failures", failuresAdmitted, time.Minute)
 	limits, err := ratelimit.Enforced(limit, limit)
 	if err != nil {
-		return nil, fmt.Errorf("admin: limit of failures: %w", err)
+		return nil, fmt.Errorf("admin: failed attempts limit: %w", err)
 	}
 	return &Guard{o: o, failures: counting.NewCounters(10_000), limits: limits}, nil
 }
@@ -117,7 +117,7 @@ func (g *Guard) Admit(r *http.Request) (*Caller, error) {
 	case err != nil:
 		return nil, problem.Of(err)
 	case !slices.Contains(claims.Audience, clientcfg.AdminAudience):
-		return nil, g.refuse(from, "the token is not meant for this API: its audience must be "+clientcfg.AdminAudience)
+		return nil, g.refuse(from, "the token is for another API: its audience must be "+clientcfg.AdminAudience)
 	}
 	c := &Caller{ClientID: claims.ClientID, address: from, scopes: g.scopes(claims), access: clientcfg.WriteAccess}
 	if claims.Family == "" {
@@ -182,7 +182,7 @@ func (c *Caller) May(scope string) error {
 		return nil
 	}
 	why := "this needs a token with the scope " + scope
-	return Forbidden("Scope missing", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
+	return Forbidden("Missing scope", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
 }
 
 // notOperator returns the error for a user without the required access. The detail names the user,
@@ -203,7 +203,7 @@ func Forbidden(title, detail, challenge string) *problem.Error {
 // 6750 3.1).
 func (g *Guard) refuse(from netip.Addr, why string) *problem.Error {
 	if why == "" {
-		p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Token needed",
+		p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Token required",
 			"send Authorization: Bearer with an access token of %s for the audience %s", g.o.Issuer, clientcfg.AdminAudience)
 		p.Challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
 		return p
@@ -211,11 +211,11 @@ func (g *Guard) refuse(from netip.Addr, why string) *problem.Error {
 	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: limiter.SourceOf(from)}, g.limits, 1)
 	if d.Rejected() {
 		p := problem.New(http.StatusTooManyRequests, problem.TypeThrottled, "Too many failed attempts",
-			"too many requests with bad tokens came from this address; a good token is still heard")
+			"too many requests with invalid tokens from this address; a valid token is still accepted")
 		p.RetryAfter = d.RetryAfterSeconds()
 		return p
 	}
-	p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Token refused", "%s", why)
+	p := problem.New(http.StatusUnauthorized, problem.TypeUnauthorized, "Invalid token", "%s", why)
 	p.Challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s", error="invalid_token", error_description="%s"`, g.o.Issuer, why)
 	return p
 }

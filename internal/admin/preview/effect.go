@@ -46,7 +46,7 @@ func (c *Change) Effect() adminapi.Effect {
 	if was, will := c.Before.Lasting(), c.After.Lasting(); !e.Widens && (was != c.Before || will != c.After) {
 		later := c.effect(was, will)
 		if later.Widens {
-			later.Summary = "When what is temporary ends, this change denies more requests. " + later.Summary
+			later.Summary = "Once temporary values end, this change denies more requests. " + later.Summary
 			e = later
 		}
 	}
@@ -155,9 +155,9 @@ func (c *Change) unseen() (warnings []string) {
 	all := slices.Sorted(maps.Keys(known))
 	for _, id := range slices.Sorted(maps.Keys(of)) {
 		if len(warnings) == named {
-			return append(warnings, fmt.Sprintf("The same is true of %d more clients.", len(of)-named))
+			return append(warnings, fmt.Sprintf("%d more clients are unknown.", len(of)-named))
 		}
-		text := fmt.Sprintf("No request of the client %q is recorded in the last 10 minutes, and nothing was set for it before", id)
+		text := fmt.Sprintf("Client %q is unknown: it had no requests in the last 10 minutes and no settings", id)
 		warnings = append(warnings, text+cmp.Or(strict.Suggest(id, all), "."))
 	}
 	return warnings
@@ -302,7 +302,7 @@ type verdict struct {
 }
 
 // ofUsersUnknown is the reason if the users that overrides would have hit are unknown.
-const ofUsersUnknown = "what each user has requested is not kept; look at limits top --counters"
+const ofUsersUnknown = "requests per user are not recorded; see limits top --counters"
 
 // assess compares a client's limits. trial is the candidate that was tried on the client, or zero.
 func assess(c activity.ClientReport, was, will *ratelimit.Effective, trial ratelimit.Trial) verdict {
@@ -314,14 +314,14 @@ func assess(c activity.ClientReport, was, will *ratelimit.Effective, trial ratel
 	case trial.Effective != nil && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
 		return verdict{requests: c.CandidateWouldDeny + c.CandidateWouldBan, since: c.TriedSince}
 	case was.Trusted:
-		return verdict{why: "it is trusted, so nothing of it was counted; try a candidate first"}
+		return verdict{why: "it is trusted, so its requests are not counted; try a candidate first"}
 	case was.Mode == ratelimit.Off:
-		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
+		return verdict{why: "its mode is off, so its requests are not counted; try dry-run first"}
 	}
 	v := assessKind(c, activity.User, will.User, was, will).waiting(c, activity.User, was, will)
 	v = v.and(assessClient(c, was, will))
 	if v.requests == 0 && bansMore(was, will) {
-		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
+		v.why = cmp.Or(v.why, "bans cannot be predicted; try dry-run first")
 	}
 	if v.requests == 0 && anyOverride(was, will, stricter) {
 		v.why = cmp.Or(v.why, ofUsersUnknown)
@@ -391,7 +391,7 @@ func assessClient(c activity.ClientReport, was, will *ratelimit.Effective) verdi
 		v.requests -= min(v.requests, k.Reused)
 		return v
 	}
-	return verdict{why: "it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first"}
+	return verdict{why: "the number of requests answered with the last token is unknown; try a candidate or dry-run first"}
 }
 
 // waiting removes requests that would be queued from a verdict.
@@ -407,7 +407,7 @@ func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will 
 		v.requests -= min(v.requests, k.Delayed)
 		return v
 	}
-	return verdict{why: "it is not known how many of its requests would wait for their turn; try dry-run first"}
+	return verdict{why: "the number of requests that would wait is unknown; try dry-run first"}
 }
 
 // assessPeaks compares peaks with limits that were not in force at the time. The peak of a limit is
@@ -486,7 +486,7 @@ func unlimitedText(names []string) string {
 	if last > 0 {
 		text = strings.Join(names[:last], ", ") + " and " + text
 	}
-	return " Requests of " + text + " are not limited by user any more."
+	return " Requests of " + text + " are no longer limited per user."
 }
 
 // named is how many clients the summary lists at most.
@@ -496,13 +496,13 @@ const named = 10
 func (e *effect) summarize(now time.Time) string {
 	switch {
 	case !e.Widens:
-		return "This change denies no request that would pass without it."
+		return "This change does not deny more requests."
 	case !e.normally:
-		return "This change denies more requests while the store takes no counts, and only then."
+		return "This change denies more requests only during a store outage."
 	}
 	text := e.figures("this change would have denied", now)
 	if e.outage {
-		text += " While the store takes no counts, this change denies more requests."
+		text += " It also denies more requests during a store outage."
 	}
 	return text
 }
@@ -531,7 +531,7 @@ func (e *effect) figures(what string, now time.Time) string {
 	}
 	// The oldest half minute is always partly forgotten.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
-		fmt.Fprintf(&b, " The figures are complete for the last %s only.", duration(age))
+		fmt.Fprintf(&b, " The figures cover only the last %s.", duration(age))
 	}
 	return b.String()
 }

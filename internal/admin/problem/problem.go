@@ -68,7 +68,7 @@ func NotFound(format string, args ...any) *Error {
 
 // Conflict returns the problem for a change that is not possible now.
 func Conflict(format string, args ...any) *Error {
-	return New(http.StatusConflict, TypeConflict, "Not possible now", format, args...)
+	return New(http.StatusConflict, TypeConflict, "Not possible", format, args...)
 }
 
 // InvalidField returns a problem with a single field or parameter.
@@ -103,13 +103,13 @@ func Of(err error) *Error {
 	case fielderr.Of(err) != nil:
 		return Invalid(fielderr.Of(err))
 	}
-	p := New(http.StatusServiceUnavailable, TypeUnavailable, "Store not available", StoreAway)
+	p := New(http.StatusServiceUnavailable, TypeUnavailable, "Store unavailable", StoreAway)
 	p.Cause = err
 	return p
 }
 
 // StoreAway is the detail for an error of the store.
-const StoreAway = "the store could not be asked; try again"
+const StoreAway = "the store is unavailable; try again"
 
 // Write sends the problem.
 func (p *Error) Write(w http.ResponseWriter) {
@@ -122,7 +122,7 @@ func (p *Error) Write(w http.ResponseWriter) {
 	}
 	body, err := json.Marshal(p.Problem)
 	if err != nil { // it has only strings and numbers
-		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
+		panic(fmt.Sprintf("admin: encode problem: %v", err))
 	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -85,7 +85,7 @@ func (r *Resets) enqueue(reset *storedReset) {
 	}
 }
 
-var errResetsStopped = errors.New("resets: the server stops")
+var errResetsStopped = errors.New("resets: the server is stopping")
 
 // Carried waits until the store has applied all resets up to a version of the policies. It returns
 // an error if ctx or Run ends first.
@@ -96,7 +96,7 @@ func (r *Resets) Carried(ctx context.Context, version int64) error {
 		case <-r.stopped:
 			return errResetsStopped
 		case <-ctx.Done():
-			return fmt.Errorf("resets: wait until the store has forgotten: %w", ctx.Err())
+			return fmt.Errorf("resets: wait for the store: %w", ctx.Err())
 		}
 	}
 	return nil

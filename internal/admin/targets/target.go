@@ -146,11 +146,11 @@ func (t Target) IsSet(p *clientcfg.PolicySnapshot) bool {
 func (t Target) Absent() string {
 	switch t.kind {
 	case tiers:
-		return fmt.Sprintf("there is no tier %q; to make one, PUT it with If-None-Match: *", t.id)
+		return fmt.Sprintf("tier %q does not exist; to create it, PUT it with If-None-Match: *", t.id)
 	case overrides:
-		return fmt.Sprintf("the user %q has no limits of its own at the client %q", t.user, t.id)
+		return fmt.Sprintf("user %q has no own limits at client %q", t.user, t.id)
 	case candidates:
-		return "there is no candidate; to make one, PUT it with If-None-Match: *"
+		return "the candidate does not exist; to create it, PUT it with If-None-Match: *"
 	}
 	return ""
 }

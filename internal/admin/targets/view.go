@@ -105,7 +105,7 @@ func (t Target) Encoded(p *clientcfg.PolicySnapshot) json.RawMessage {
 func encoded(t Target, doc any) json.RawMessage {
 	b, err := json.Marshal(doc)
 	if err != nil { // it was decoded from JSON
-		panic(fmt.Sprintf("targets: %s does not encode: %v", t.Name(), err))
+		panic(fmt.Sprintf("targets: encode %s: %v", t.Name(), err))
 	}
 	return b
 }

@@ -159,7 +159,7 @@ func (b *Bound) take(k kind, at netip.Addr, cut func()) *held {
 func (b *Bound) makeRoom(silent *ring.Ring, source string) bool {
 	oldest, now := silent.Next(), time.Now()
 	if now.Sub(b.excess) >= noteAgainAfter {
-		b.log.LogAttrs(context.Background(), slog.LevelWarn, "too many connections or requests at once; ending the most silent ones, or refusing new ones",
+		b.log.LogAttrs(context.Background(), slog.LevelWarn, "too many connections or requests; closing the idlest, or refusing new ones",
 			slog.String("listener", b.name), slog.String("source", source), slog.Int("most_of_a_source", b.perSource), slog.Int("most", b.most))
 	}
 	b.excess = now

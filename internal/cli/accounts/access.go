@@ -34,7 +34,7 @@ func (f *accessFlag) Set(s string) error {
 	}
 	access, ok := levels[s]
 	if !ok {
-		return fmt.Errorf("%q is none of read, write", s)
+		return fmt.Errorf("%q is not one of read, write", s)
 	}
 	f.level = access
 	return nil
@@ -46,7 +46,7 @@ func (f *accessFlag) unspaced(args cobra.PositionalArgs, name string) cobra.Posi
 	return func(cmd *cobra.Command, given []string) error {
 		for _, level := range []string{"read", "write"} {
 			if f.level != clientcfg.NoAccess && slices.Contains(given, level) {
-				return command.Usagef("%s%q stands by itself: write --%s=%s, without a space", command.Within(cmd), level, name, level)
+				return command.Usagef("%s%q is a separate argument: write --%s=%s, without a space", command.Within(cmd), level, name, level)
 			}
 		}
 		return args(cmd, given)
@@ -60,9 +60,9 @@ func (f *accessFlag) grant(spec *clientcfg.Client) error {
 	read, write := slices.Contains(spec.Scopes, clientcfg.ScopeLimitsRead), slices.Contains(spec.Scopes, clientcfg.ScopeLimitsWrite)
 	switch {
 	case f.level == clientcfg.WriteAccess && read && !write:
-		return command.Usagef("--admin includes the scope %s: for a client that may only read, use --admin=read", clientcfg.ScopeLimitsWrite)
+		return command.Usagef("--admin adds the scope %s: for a read-only client, use --admin=read", clientcfg.ScopeLimitsWrite)
 	case f.level == clientcfg.ReadAccess && write:
-		return command.Usagef("--admin=read is for a client that may only read: leave out the scope %s, or use --admin", clientcfg.ScopeLimitsWrite)
+		return command.Usagef("--admin=read is for a read-only client: leave out the scope %s, or use --admin", clientcfg.ScopeLimitsWrite)
 	case f.level == clientcfg.ReadAccess:
 		clientcfg.MakeReader(spec)
 	case f.level == clientcfg.WriteAccess:
@@ -90,9 +90,9 @@ func (f *accessFlag) warn(c *command.Env, made *clientcfg.Client) {
 	if f.level == clientcfg.NoAccess || !made.ActsForUsers() {
 		return
 	}
-	c.Note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
+	c.Note("The admin API accepts tokens of users of this client only if they are operators: oauth-server user operator NAME on|read")
 	if made.May(clientcfg.ClientCredentials) {
 		may := map[clientcfg.Access]string{clientcfg.ReadAccess: "read", clientcfg.WriteAccess: "read and change"}[f.level]
-		c.Note("With client_credentials, the secret of this client alone may %s limits, clients and users, and the audit trail then names no user. For users only, leave that grant out.", may)
+		c.Note("With the client_credentials grant, the client's secret alone is enough to %s limits, clients and users, and the audit trail names no user. To require a user, leave that grant out.", may)
 	}
 }

@@ -40,7 +40,7 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 	admin, given, labels := accessFlag{}, &givenSecret{}, &labelFlags{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
-		Short: "Register a client and show its secret, once",
+		Short: "Register a client and show its secret once",
 		Example: `  oauth-server client create shop --grant client_credentials --scope orders:read
   oauth-server client create web --public --redirect-uri http://127.0.0.1/callback
   oauth-server client create ops --admin=read
@@ -48,16 +48,16 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 		Args: admin.unspaced(command.Takes("ID"), "admin"),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable (default by whether it has a redirect URI)")
-	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect `URI`, exact but for the port of a loopback address; repeatable")
+	flags.StringSliceVar(&kinds, "grant", nil, "`GRANT` that the client may use; repeatable (default depends on --redirect-uri)")
+	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect `URI`, matched exactly except for a loopback port; repeatable")
 	flags.StringArrayVar(&spec.Scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
-	flags.StringArrayVar(&spec.Audience, "audience", nil, "`AUD` claim of the tokens; repeatable (default the issuer)")
+	flags.StringArrayVar(&spec.Audience, "audience", nil, "`AUD` claim of its tokens; repeatable (default the issuer)")
 	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
-	flags.BoolVar(&spec.Public, "public", false, "the client has no secret: a native or browser app")
-	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (not advised: RFC 9700)")
-	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only those about it")
-	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
-	admin.add(flags, "admin", "an admin client: it can get tokens for the admin API, or with --admin=read to read only")
+	flags.BoolVar(&spec.Public, "public", false, "a client without a secret, such as a native or browser app")
+	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "allow authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "let it introspect all access tokens, not only its own")
+	flags.BoolVar(&spec.FirstParty, "first-party", false, "your own app: do not ask its users for consent")
+	admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
 	given.add(flags)
 	labels.add(flags)
 	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
@@ -71,7 +71,7 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 		admin.warn(c.Env, &made)
 		return showCredentials(c, credentials{ClientID: made.ID, ClientSecret: secret})
 	})
-	f.Later = "Running servers know the client within two seconds, and answer it with invalid_client until then."
+	f.Later = "Running servers learn about the client within two seconds. Until then they answer invalid_client."
 	return first(cmd, func(args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
@@ -114,7 +114,7 @@ func clientError(id string, err error) error {
 	case errors.As(err, &invalid):
 		return command.Usage(clientcfg.MetadataErrors(fielderr.Of(invalid)))
 	case errors.Is(err, clientcfg.ErrNotFound):
-		return fmt.Errorf("there is no client %q", id)
+		return fmt.Errorf("client %q does not exist", id)
 	}
 	return changeError("client", id, err)
 }
@@ -126,15 +126,15 @@ func changeError(kind, name string, err error) error {
 	case errors.As(err, &p) && p.Exists():
 		return errors.New(p.Detail)
 	case errors.As(err, &p) && p.Unreadable():
-		why, _, _ := strings.Cut(p.Detail, "; mend what is stored")
-		return fmt.Errorf("%s; mend what is stored, or remove it with oauth-server %s delete '%s'", why, kind, name)
+		why, _, _ := strings.Cut(p.Detail, "; repair the record")
+		return fmt.Errorf("%s; repair the record, or delete it with oauth-server %s delete '%s'", why, kind, name)
 	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
 		return command.Usage(err)
 	case errors.As(err, &p) && p.LocksOut():
-		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // drops the advice about a parameter of the API
-		return fmt.Errorf("%s; to do it nevertheless, add --confirm '%s'", why, name)
+		why, _, _ := strings.Cut(p.Detail, "; to do it anyway") // drops the advice about a parameter of the API
+		return fmt.Errorf("%s; to do it anyway, add --confirm '%s'", why, name)
 	case errors.As(err, &p) && p.Status == http.StatusForbidden:
-		return fmt.Errorf("%w; an admin client gets its scopes by oauth-server client update ID --admin", err)
+		return fmt.Errorf("%w; give the client the scopes with oauth-server client update ID --admin", err)
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func showCredentials(c *connect.Commands, cr credentials) error {
 		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
 	}
 	err := c.Table(rows...)
-	c.Note("Keep the secret: it is shown only once, because only its digest is stored.")
+	c.Note("Save the secret now: it is shown only once. Only its hash is stored.")
 	return err
 }
 
@@ -171,8 +171,8 @@ func newClientList(c *connect.Commands) *cobra.Command {
 		Use: "list", Short: "List the clients", Args: command.Takes(),
 		Example: "  oauth-server client list --label team=payments --label region\n  oauth-server client list --grant password -o json",
 	}
-	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
-	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
+	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only clients with this ID prefix")
+	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only clients that may use this grant")
 	selectorFlag(cmd.Flags(), &filter.Labels)
 	c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		all, err := r.Clients(ctx, filter)
@@ -193,13 +193,13 @@ func newClientList(c *connect.Commands) *cobra.Command {
 			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-", "-"})
 		}
 		if len(all.Unreadable) > 0 {
-			c.Note("Clients that are unreadable are not served: client show ID says what is wrong. Mend what is stored, or remove it with client delete ID.")
+			c.Note("Unreadable clients are not served. See why with client show ID, then repair the record or delete it with client delete ID.")
 		}
 		return c.List(listed, rows...)
 	})
 	return first(cmd, func([]string) error {
 		if cmd.Flags().Changed("grant") && !slices.Contains(grantNames(), string(filter.Grant)) {
-			return command.Usagef("--grant: %q is none of %s", filter.Grant, strings.Join(grantNames(), ", "))
+			return command.Usagef("--grant: %q is not one of %s", filter.Grant, strings.Join(grantNames(), ", "))
 		}
 		return checkSelectors(filter.Labels)
 	})
@@ -251,21 +251,22 @@ func showClient(ctx context.Context, c *connect.Commands, r *adminclient.Account
 
 func newClientRotate(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: command.Takes("ID"),
-		Long: `Give a client a new secret and show it, once. The old secret stops working at once, or
-with --overlap after a while: until then both work, so you can hand out the new one without an
-interruption. --end-former ends that time early. client show shows when each was last used.
+		Use: "rotate-secret ID", Short: "Give a client a new secret and show it once", Args: command.Takes("ID"),
+		Long: `Give a client a new secret and show it once.
 
-What was issued under the old secret stays valid unless you add --revoke. Do that if others
-may know the old secret.`,
+The old secret stops working immediately. With --overlap both work for a while, so you can
+deploy the new one without an interruption; client show tells when each was last used, and
+--end-former ends the old one early.
+
+Tokens issued under the old secret stay valid. If the old secret may have leaked, add --revoke.`,
 		Example: `  oauth-server client rotate-secret shop --overlap 24h
   oauth-server client rotate-secret shop --end-former`,
 	}
 	var rotation registry.Rotation
 	var end bool
-	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
-	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also invalidate everything issued to the client until now")
-	cmd.Flags().BoolVar(&end, "end-former", false, "make no new secret, and end the old one that is still valid")
+	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret still works, such as 24h; at most 720h")
+	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also revoke all tokens and codes issued to the client so far")
+	cmd.Flags().BoolVar(&end, "end-former", false, "end the old secret now, and make no new one")
 	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if end {
 			return clientError(args[0], endFormer(ctx, c, r, args[0]))
@@ -297,21 +298,21 @@ func endFormer(ctx context.Context, c *connect.Commands, r *adminclient.Accounts
 		if err := r.RetireSecret(ctx, id, s.ID); err != nil {
 			return err
 		}
-		return c.Answer(map[string]any{"client_id": id, "secret": s.ID, "retired": true}, "ended the former secret of client "+id)
+		return c.Answer(map[string]any{"client_id": id, "secret": s.ID, "retired": true}, "ended the old secret of client "+id)
 	}
-	return fmt.Errorf("client %q has no former secret that is still valid", id)
+	return fmt.Errorf("client %q has no old secret that still works", id)
 }
 
 func newClientRevoke(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: command.Takes("ID"),
-		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
-and the codes under way; what is issued from now on is good. Every instance follows within two
-seconds, and all others refuse what one issues until it has. Introspection reports a revoked
-token as not active, while a resource server that only verifies the signature accepts it until
-it expires.
+		Use: "revoke ID", Short: "Revoke all tokens and codes issued to a client so far", Args: command.Takes("ID"),
+		Long: `Revoke all tokens and codes issued to a client so far, including those of its users. Tokens issued
+afterwards are valid.
 
-The secret still works: to replace it as well, use rotate-secret --revoke.`,
+All instances apply this within two seconds. Introspection then reports the tokens as inactive.
+A resource server that only verifies signatures accepts them until they expire.
+
+The client's secret still works. To replace it too, use rotate-secret --revoke.`,
 		Example: "  oauth-server client revoke shop\n  oauth-server client revoke shop --reason \"stolen laptop\"",
 	}
 	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {

@@ -16,10 +16,10 @@ import (
 func newClientDelete(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete ID", Short: "Delete a client", Args: command.Takes("ID"),
-		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
+		Long: `Delete a client. It gets no more tokens, and its existing tokens become invalid.
 
-The limits and bans that were set for it stay, for a client that is registered with the same ID:
-a policy, limits of single users, a candidate. The command says so, and how to remove them.`,
+Limits and bans that you set for it stay, and apply again if you register a client with the same
+ID. The command shows how to remove them.`,
 		Example: "  oauth-server client delete shop\n  oauth-server client delete shop --reason \"ticket 4711\"",
 	}
 	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
@@ -28,7 +28,7 @@ a policy, limits of single users, a candidate. The command says so, and how to r
 			return nil, "", err
 		}
 		if removals := removals(id, &left); len(removals) > 0 {
-			c.Note("Limits or bans of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
+			c.Note("Limits or bans of client %s stay, and apply again to a client with this ID. Remove them with:\n  %s",
 				id, strings.Join(removals, "\n  "))
 		}
 		return map[string]any{"client_id": id, "deleted": true}, "deleted client " + id, nil
@@ -44,7 +44,7 @@ func removals(id string, l *registry.Limits) (commands []string) {
 		commands = append(commands, fmt.Sprintf("oauth-server limits unset %s --for-user %s", shellWord(id), shellWord(name)))
 	}
 	if more := l.Overrides - len(l.Users); more > 0 && len(l.Users) > 0 {
-		commands = append(commands, fmt.Sprintf("... and so on for %d more, which this shows: oauth-server limits get %s", more, shellWord(id)))
+		commands = append(commands, fmt.Sprintf("... and %d more users; list them with: oauth-server limits get %s", more, shellWord(id)))
 	}
 	if l.Candidate {
 		commands = append(commands, "oauth-server limits unset "+shellWord(id)+" --candidate")
@@ -57,7 +57,7 @@ func removals(id string, l *registry.Limits) (commands []string) {
 		commands = append(commands, unban)
 	}
 	if l.MoreBanned {
-		commands = append(commands, "... and so on for others, whom this shows: oauth-server limits bans "+shellWord(id)+" --ended")
+		commands = append(commands, "... and more bans; list them with: oauth-server limits bans "+shellWord(id)+" --ended")
 	}
 	return commands
 }

@@ -23,7 +23,7 @@ type givenSecret struct {
 }
 
 func (g *givenSecret) add(flags *pflag.FlagSet) {
-	flags.StringVar(&g.file, "secret-file", "", "`FILE` with a secret of your own (openssl rand -hex 32); nothing changes if the client has it")
+	flags.StringVar(&g.file, "secret-file", "", "`FILE` with the secret, such as from openssl rand -hex 32; safe to repeat")
 }
 
 // Apply reads the file and sets the client's secret.
@@ -64,5 +64,5 @@ func (g *givenSecret) created(ctx context.Context, r *adminclient.Accounts, id s
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("there is a client %q already, with another secret", id)
+	return false, fmt.Errorf("client %q already exists, with another secret", id)
 }

@@ -17,7 +17,7 @@ type labelFlags struct {
 }
 
 func (f *labelFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.pairs, "label", nil, "label to find the client by, as `NAME=VALUE`; repeatable")
+	flags.StringArrayVar(&f.pairs, "label", nil, "label, as `NAME=VALUE`; repeatable")
 }
 
 func (f *labelFlags) addRemove(flags *pflag.FlagSet) {
@@ -43,7 +43,7 @@ func (f *labelFlags) apply(cl *clientcfg.Client) {
 
 // selectorFlag adds --label to a command that selects clients.
 func selectorFlag(flags *pflag.FlagSet, selectors *[]string) {
-	flags.StringArrayVar(selectors, "label", nil, "only clients with this label: `NAME[=VALUE]`; repeatable, for clients that have all")
+	flags.StringArrayVar(selectors, "label", nil, "only clients with the label `NAME[=VALUE]`; repeat to require several")
 }
 
 func checkSelectors(selectors []string) error {

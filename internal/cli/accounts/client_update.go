@@ -31,29 +31,30 @@ func newClientUpdate(c *connect.Commands) *cobra.Command {
 	e := &clientEdit{}
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(command.Takes("ID"), "admin"),
-		Long: `Change the registration of a client. What no flag names stays as it is. A repeatable
-flag replaces the whole list; --add-… and --remove-… change single items of it. --label sets one
-label and leaves the others. Secrets do not change: see rotate-secret.`,
+		Long: `Change the registration of a client. Fields without a flag stay as they are.
+
+A repeatable flag replaces the whole list. --add-… and --remove-… change single items, and --label
+sets one label. To change the secret, use rotate-secret.`,
 		Example: `  oauth-server client update shop --add-scope orders:write --name "The shop"
   oauth-server client update shop --label team=payments --remove-label region
   oauth-server client update ops --admin`,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&e.name, "name", "", "name on the consent page; empty for the ID")
-	flags.StringSliceVar(&e.kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable")
+	flags.StringVar(&e.name, "name", "", "name on the consent page; empty: the ID")
+	flags.StringSliceVar(&e.kinds, "grant", nil, "`GRANT` that the client may use; repeatable")
 	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect `URI`; repeatable")
-	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "one more redirect `URI`; repeatable")
+	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "redirect `URI` to add; repeatable")
 	flags.StringArrayVar(&e.removeRedirects, "remove-redirect-uri", nil, "redirect `URI` to remove; repeatable")
-	flags.StringArrayVar(&e.scopes, "scope", nil, "`SCOPE` that it may request; repeatable")
-	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "one more `SCOPE`; repeatable")
+	flags.StringArrayVar(&e.scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
+	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "`SCOPE` to add; repeatable")
 	flags.StringArrayVar(&e.removeScopes, "remove-scope", nil, "`SCOPE` to remove; repeatable")
-	flags.StringArrayVar(&e.audience, "audience", nil, "`AUD` claim of the tokens; repeatable, empty for the issuer")
-	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "accept requests without PKCE (not advised: RFC 9700)")
-	flags.BoolVar(&e.resourceServer, "resource-server", false, "the client may introspect all access tokens")
-	flags.BoolVar(&e.firstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
+	flags.StringArrayVar(&e.audience, "audience", nil, "`AUD` claim of its tokens; repeatable; empty: the issuer")
+	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "allow authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&e.resourceServer, "resource-server", false, "let it introspect all access tokens, not only its own")
+	flags.BoolVar(&e.firstParty, "first-party", false, "your own app: do not ask its users for consent")
 	e.labels.add(flags)
 	e.labels.addRemove(flags)
-	e.admin.add(flags, "admin", "an admin client, or with --admin=read one that may only read")
+	e.admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
 	e.given = flags.Changed
 	var edits []string // the flags so far
 	flags.VisitAll(func(f *pflag.Flag) { edits = append(edits, f.Name) })
@@ -67,7 +68,7 @@ label and leaves the others. Secrets do not change: see rotate-secret.`,
 	})
 	return first(cmd, func([]string) error {
 		if !slices.ContainsFunc(edits, e.given) {
-			return command.Usagef("client update: nothing to change: give a flag such as --add-scope; see --help")
+			return command.Usagef("client update: nothing to change: give a flag such as --add-scope (see --help)")
 		}
 		return e.labels.check()
 	})

@@ -41,43 +41,42 @@ type imported struct {
 	Problems []string `json:"problems"`
 }
 
-const importLong = `The file has a JSON object on each line; - is standard input. All lines are checked first.
-Every problem is shown with its line, and then nothing is imported unless you give --partial:
-then the valid lines are. --check only checks.`
+const importLong = `The file has one JSON object per line; - reads standard input. All lines are checked first. If any
+line has a problem, nothing is imported. --partial imports the valid lines anyway, and --check
+only checks.`
 
 func (i *importing) command(use, short, long, example string) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: command.Takes("FILE")}
-	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the lines that are in order although others are not")
-	cmd.Flags().BoolVar(&i.check, "check", false, "check the lines, and import nothing")
+	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".\n\n" + importLong + "\n\n" + long, Example: example, Args: command.Takes("FILE")}
+	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the valid lines even if others are not")
+	cmd.Flags().BoolVar(&i.check, "check", false, "check the file and import nothing")
 	i.Creates(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
 	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
 func newUserImport(c *connect.Commands) *cobra.Command {
 	i := &importing{Commands: c, what: "user", readLine: readUser}
-	return i.command("import FILE", "Import users with the password hashes of another program",
+	return i.command("import FILE", "Import users with password hashes from another program",
 		`  username       as for user create
   password_hash  argon2id: $argon2id$v=19$m=…,t=…,p=…$salt$key
-                 bcrypt:   $2a$, $2b$ or $2y$, of a cost of at most 14
+                 bcrypt:   $2a$, $2b$ or $2y$, with a cost of at most 14
                  PBKDF2:   $pbkdf2-sha256$i=…,l=…$salt$key, or Django's pbkdf2_sha256$…$salt$key;
-                           also with sha1 and sha512, of at most 2,000,000 iterations
-  operator       read or write; left out for neither
+                           also sha1 and sha512; at most 2,000,000 iterations
+  operator       read or write; omit for ordinary users
 
-A hash is replaced by one of our own at the next right password. Import when all instances run this
-release: an earlier one cannot verify them.`,
+The server replaces an imported hash with its own when the user next signs in.`,
 		`  oauth-server user import users.jsonl --check
   echo '{"username": "ada", "password_hash": "$2b$12$…"}' | oauth-server user import -`)
 }
 
 func newClientImport(c *connect.Commands) *cobra.Command {
 	i := &importing{Commands: c, what: "client", readLine: readClient}
-	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
-		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for
-a public client), grant_types, redirect_uris, scope; and audience, require_pkce,
+	return i.command("import FILE", "Import clients with the SHA-256 hashes of their secrets",
+		`Fields are named as in RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a
+public client), grant_types, redirect_uris and scope. Further fields: audience, require_pkce,
 resource_server, first_party and labels, such as {"team": "payments"}.
 
-  client_secret_hash  SHA-256 of the secret, hexadecimal or base64, after {SHA256} or by itself.
-                      The secret must be random, of 128 bits or more.`,
+  client_secret_hash  SHA-256 of the secret in hex or base64, with or without a {SHA256} prefix.
+                      The secret must have at least 128 random bits.`,
 		`  oauth-server client import clients.jsonl --check
   echo '{"client_id": "shop", "client_secret_hash": "…"}' | oauth-server client import -`)
 }
@@ -97,7 +96,7 @@ func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accou
 		errs.AddUnreported(fielderr.Errors{{Path: "password_hash", Message: strings.TrimPrefix(err.Error(), "password_hash: ")}})
 	}
 	if a := in.Operator; a != clientcfg.NoAccess && a != clientcfg.ReadAccess && a != clientcfg.WriteAccess {
-		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is none of read, write", string(a))}})
+		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is not one of read, write", string(a))}})
 	}
 	return name, func(ctx context.Context, r *adminclient.Accounts) error {
 		_, err := r.CreateUser(ctx, registry.NewUser{Name: name, Hash: in.Hash, Operator: in.Operator})
@@ -116,7 +115,7 @@ func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Acc
 		errs = clientcfg.MetadataErrors(fielderr.Of(judged.Validate()))
 		for i := range errs {
 			if errs[i].Path == "token_endpoint_auth_method" {
-				errs[i] = fielderr.Error{Path: "client_secret_hash", Message: "is missing; a public client has the token_endpoint_auth_method none, and no hash"}
+				errs[i] = fielderr.Error{Path: "client_secret_hash", Message: "is missing; for a public client, set token_endpoint_auth_method to none"}
 			}
 		}
 	}
@@ -141,7 +140,7 @@ func (i *importing) withoutStore() (done bool, err error) {
 	if i.stores() {
 		return false, nil
 	}
-	i.Note("There is no data file yet: the names are compared with each other only.")
+	i.Note("There is no data file yet, so names are compared only with each other.")
 	return true, i.finish(nil)
 }
 
@@ -166,11 +165,11 @@ func (i *importing) finish(store func() []importProblem) error {
 		i.problems = append(i.problems, failed...)
 		result.Imported = len(i.lines) - len(failed)
 	case !i.check && len(i.problems) > 0:
-		next := ", or import the others with --partial"
+		next := ", or import the valid ones with --partial"
 		if len(i.lines) == 0 {
-			next = ": none is in order"
+			next = ": none is valid"
 		}
-		i.Note("Nothing was imported. Mend the lines%s.", next)
+		i.Note("Nothing was imported. Fix the lines%s.", next)
 	}
 	bad := map[int]bool{}
 	for _, p := range i.problems {
@@ -179,9 +178,9 @@ func (i *importing) finish(store func() []importProblem) error {
 	text := fmt.Sprintf("imported %d %s", result.Imported, command.Plural(result.Imported, i.what))
 	switch {
 	case i.check && len(bad) == 0:
-		text = fmt.Sprintf("the file is in order: %d %s", result.InOrder, command.Plural(result.InOrder, i.what))
+		text = fmt.Sprintf("the file is valid: %d %s", result.InOrder, command.Plural(result.InOrder, i.what))
 	case i.check:
-		text = fmt.Sprintf("%d of %d lines are in order", result.InOrder, i.read)
+		text = fmt.Sprintf("%d of %d lines are valid", result.InOrder, i.read)
 	}
 	if err := i.Answer(result, text); err != nil {
 		return err

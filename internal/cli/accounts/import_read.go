@@ -124,7 +124,7 @@ func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string
 		return nil, err
 	}
 	for _, u := range users {
-		taken[u.Username] = "there is a user of that name already"
+		taken[u.Username] = "the user already exists"
 		if canonical, err := username.Canonical(u.Username); err == nil {
 			taken[canonical] = taken[u.Username]
 		}
@@ -134,10 +134,10 @@ func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string
 		return nil, err
 	}
 	for i := range clients.Clients {
-		taken[clients.Clients[i].ID] = "there is a client of that name already"
+		taken[clients.Clients[i].ID] = "the client already exists"
 	}
 	for _, u := range clients.Unreadable {
-		taken[u.ClientID] = "there is a client of that name already"
+		taken[u.ClientID] = "the client already exists"
 	}
 	return taken, nil
 }

@@ -33,13 +33,13 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 	operator := accessFlag{}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Create a user; the password is prompted for, or read with --password-stdin",
+		Short: "Create a user, prompting for the password",
 		Example: `  oauth-server user create ada --operator
   echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
 		Args: operator.unspaced(command.Takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
-	operator.add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
+	operator.add(cmd.Flags(), "operator", "let the user use the admin API; --operator=read: to read only")
 	var spec registry.NewUser
 	valid := func() (bool, error) {
 		_, err := spec.Validate()
@@ -48,7 +48,7 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 	c.Creates(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		name := spec.Name
 		if canonical, err := username.Canonical(name); err == nil && canonical != name {
-			c.Note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
+			c.Note("note: the user %s is stored as %s, and can sign in with either name", name, canonical)
 			name = canonical
 		}
 		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: spec.Password, Operator: spec.Operator})
@@ -65,7 +65,7 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 }
 
 func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
-	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
+	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input; one final newline is dropped")
 }
 
 // userError turns an error about a user into a message for the terminal.
@@ -75,7 +75,7 @@ func userError(name string, err error) error {
 	case errors.As(err, &invalid):
 		return command.Usage(err)
 	case errors.Is(err, store.ErrNotFound):
-		return fmt.Errorf("there is no user %q", name)
+		return fmt.Errorf("user %q does not exist", name)
 	}
 	return changeError("user", name, err)
 }
@@ -128,7 +128,7 @@ func newUserList(c *connect.Commands) *cobra.Command {
 		Use: "list", Short: "List all users", Args: command.Takes(),
 		Example: "  oauth-server user list --prefix ad\n  oauth-server user list -o json",
 	}
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only users with this name prefix")
 	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		users, err := allUsers(ctx, r, prefix)
 		if err != nil {
@@ -161,7 +161,7 @@ func listUsers(c *connect.Commands, users []registry.User) error {
 	for _, u := range users {
 		if u.Unreadable != "" {
 			rows = append(rows, []string{u.Username, "unreadable", "-"})
-			c.Note("user %s: %s; mend what is stored, or remove it with oauth-server user delete '%s'", u.Username, u.Unreadable, u.Username)
+			c.Note("user %s: %s; repair the record, or delete it with oauth-server user delete '%s'", u.Username, u.Unreadable, u.Username)
 			continue
 		}
 		rows = append(rows, []string{u.Username, command.DateTime(u.CreatedAt), cmp.Or(string(u.Operator), "-")})
@@ -174,10 +174,14 @@ func listUsers(c *connect.Commands, users []registry.User) error {
 
 func newUserOperator(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: command.Takes("NAME", "on|read|off"),
-		Long: `Let a user read and change limits, clients and users, with their passwords (on), only read
-them (read), or neither (off). This concerns tokens from signing in through an admin client, also
-existing ones, and acts at once on every instance.`,
+		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or forbid it", Args: command.Takes("NAME", "on|read|off"),
+		Long: `Set what a user may do in the admin API after signing in through an admin client:
+
+  on    read and change limits, clients and users, including passwords
+  read  only read them
+  off   nothing
+
+The change also applies to existing tokens, immediately and on all instances.`,
 		Example: "  oauth-server user operator ada read\n  oauth-server user operator ada off",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -192,7 +196,7 @@ existing ones, and acts at once on every instance.`,
 		level := args[1]
 		access, ok := levels[level]
 		if !ok {
-			return command.Usagef("user operator: %q is none of on, read, off", level)
+			return command.Usagef("user operator: %q is not one of on, read, off", level)
 		}
 		u, err := r.SetOperator(ctx, args[0], access)
 		if err != nil {
@@ -206,9 +210,9 @@ func newUserPasswd(c *connect.Commands) *cobra.Command {
 	var fromStdin bool
 	cmd := &cobra.Command{
 		Use:   "passwd NAME",
-		Short: "Change the password of a user, who has to sign in again everywhere",
-		Long: `Change the password of a user; it is prompted for, or read with --password-stdin. The sessions of
-the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`,
+		Short: "Change the password of a user, and end all sessions",
+		Long: `Change the password of a user. The command prompts for it, or reads it with --password-stdin.
+All sessions and tokens of the user end, as with revoke.`,
 		Example: `  oauth-server user passwd ada
   echo "$PASSWORD" | oauth-server user passwd ada --password-stdin`,
 		Args: command.Takes("NAME"),
@@ -217,7 +221,7 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 	var password string
 	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
 		u, err := r.SetPassword(ctx, name, password)
-		return map[string]string{"username": u.Username}, "changed the password of user " + u.Username + ", who has to sign in again everywhere", err
+		return map[string]string{"username": u.Username}, "changed the password of user " + u.Username + ", who must sign in again everywhere", err
 	})
 	return first(cmd, func([]string) (err error) {
 		password, err = readPassword(c, fromStdin)
@@ -227,12 +231,12 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 
 func newUserUnlock(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "unlock NAME", Short: "End the row of wrong passwords that slows down sign-ins of a user", Args: command.Takes("NAME"),
-		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
-slowed down until there is another row. Every instance follows at once.
+		Use: "unlock NAME", Short: "Forget the wrong passwords that slow down sign-ins of a user", Args: command.Takes("NAME"),
+		Long: `Forget the wrong passwords of a user, as a correct one does, so that sign-ins from new addresses
+are no longer slowed down. This applies immediately, on all instances.
 
-What an address has used of its daily limit stays: the user can sign in at once from another
-address, and from that one when Retry-After of the next attempt says.`,
+Attempts already counted against an address stay counted. The user can sign in immediately from
+another address, or from the same one after the time in Retry-After.`,
 		Example: "  oauth-server user unlock ada\n  oauth-server user unlock ada --reason \"ticket 4711\"",
 	}
 	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
@@ -243,7 +247,7 @@ address, and from that one when Retry-After of the next attempt says.`,
 
 func newUserDelete(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a user", Args: command.Takes("NAME"),
+		Use: "delete NAME", Short: "Delete a user, with all sessions, tokens and consents", Args: command.Takes("NAME"),
 		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",
 	}
 	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {

@@ -24,10 +24,9 @@ type shownUser struct {
 
 func newUserShow(c *connect.Commands) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show a user: sessions, refreshable sign-ins and consents", Args: command.Takes("NAME"),
-		Long: `Show a user, and what has come of signing in: the browsers that the user is signed in with
-(sessions), the sign-ins that clients can refresh (families), and what the user allows clients
-(consents). user revoke ends each of them.`,
+		Use: "show NAME", Short: "Show a user, with sessions, families and consents", Args: command.Takes("NAME"),
+		Long: `Show a user, with the browsers that are signed in (sessions), the sign-ins that clients can refresh
+(families), and the access that the user granted to clients (consents). End them with user revoke.`,
 		Example: "  oauth-server user show ada\n  oauth-server user show ada -o json",
 	}
 	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
@@ -85,22 +84,23 @@ func (u *shownUser) rows() [][]string {
 func newUserRevoke(c *connect.Commands) *cobra.Command {
 	var session, family, consent string
 	cmd := &cobra.Command{
-		Use: "revoke NAME", Short: "End the sessions and tokens of a user, or some of them", Args: command.Takes("NAME"),
-		Long: `End the sessions of a user and invalidate everything that came of a sign-in until now:
-codes, refresh tokens and access tokens. The user has to sign in again everywhere; the password
-still works. Every instance follows at once. Introspection reports such a token as not active,
-while a resource server that only verifies the signature accepts it until it expires.
+		Use: "revoke NAME", Short: "End all or some sessions and tokens of a user", Args: command.Takes("NAME"),
+		Long: `End all sessions of a user, and revoke all codes and tokens so far. The password still works.
 
-With a flag only that ends: the session in one browser, with the tokens that came of it left
-valid; a family, which is a sign-in that a client can refresh; or the consent to a client, with
-all codes and tokens issued under it.`,
+This applies immediately, on all instances. Introspection then reports the tokens as inactive. A
+resource server that only verifies signatures accepts them until they expire.
+
+To end less, give a flag:
+  --session  ends the session of one browser; tokens issued in it stay valid
+  --family   revokes one sign-in that a client can refresh
+  --consent  withdraws the consent to a client, and revokes the codes and tokens issued under it`,
 		Example: `  oauth-server user revoke ada
   oauth-server user revoke ada --family all
   oauth-server user revoke ada --consent shop`,
 	}
-	cmd.Flags().StringVar(&session, "session", "", "end only the session with this ID, or all sessions")
-	cmd.Flags().StringVar(&family, "family", "", "revoke only the family with this ID, or all families")
-	cmd.Flags().StringVar(&consent, "consent", "", "withdraw only the consent to this client")
+	cmd.Flags().StringVar(&session, "session", "", "end this session, or all")
+	cmd.Flags().StringVar(&family, "family", "", "revoke this family, or all")
+	cmd.Flags().StringVar(&consent, "consent", "", "withdraw the consent to this client")
 	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
 		var ended string
 		var n int
@@ -114,10 +114,10 @@ all codes and tokens issued under it.`,
 			n, err = r.RevokeFamilies(ctx, name, oneOrAll(family))
 		case consent != "":
 			return map[string]any{"username": name, "client_id": consent, "withdrawn": true},
-				"withdrew what user " + name + " allowed client " + consent, r.WithdrawConsent(ctx, name, consent)
+				"withdrew the consent of user " + name + " to client " + consent, r.WithdrawConsent(ctx, name, consent)
 		default:
 			u, err := r.RevokeUser(ctx, name)
-			return map[string]string{"username": u.Username}, "ended the sessions and tokens of user " + u.Username + ", who has to sign in again everywhere", err
+			return map[string]string{"username": u.Username}, "ended the sessions and tokens of user " + u.Username + ", who must sign in again everywhere", err
 		}
 		return map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, ended, name), err
 	})
@@ -125,7 +125,7 @@ all codes and tokens issued under it.`,
 		flags := []string{"session", "family", "consent"}
 		for _, flag := range flags {
 			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" { // an unset shell variable must not end everything
-				return command.Usagef("--%s is empty: user show lists what it can be", flag)
+				return command.Usagef("--%s is empty: user show lists the values", flag)
 			}
 		}
 		return command.AtMostOne(cmd, flags...)

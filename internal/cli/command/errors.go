@@ -53,7 +53,7 @@ func AtMostOne(cmd *cobra.Command, flags ...string) error {
 		}
 	}
 	if last := len(flags) - 1; given > 1 {
-		return Usagef("--%s and --%s contradict each other: give one of them", strings.Join(flags[:last], ", --"), flags[last])
+		return Usagef("--%s and --%s cannot be used together: give one of them", strings.Join(flags[:last], ", --"), flags[last])
 	}
 	return nil
 }

@@ -23,9 +23,9 @@ const (
 
 // TopicTexts describes the topics in the list of the root command.
 var TopicTexts = map[string]string{
-	Connecting:  "flags for the server or store, and the credentials",
+	Connecting:  "flags that name a server or store, and credentials",
 	AllSettings: "all settings as flags",
-	LimitsTopic: "how limits and bans are written",
+	LimitsTopic: "syntax of limits and bans",
 }
 
 // InTopic makes help show flags in a topic instead of with the command.

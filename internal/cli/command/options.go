@@ -96,7 +96,7 @@ func (s *Settings) Sources(environ []string) config.Sources {
 func WithExisting(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 	if e := cfg.Store.Embedded; e != nil {
 		if IsNew(cfg) {
-			return fmt.Errorf("there is no data file %s: name it with --data, or create it with serve or a create command", e.Path)
+			return fmt.Errorf("data file %s does not exist: give --data, or create it with serve or a create command", e.Path)
 		}
 	}
 	return withOpen(ctx, cfg, app.OpenExisting, do)
@@ -129,10 +129,10 @@ func (c *Env) WithNew(ctx context.Context, cfg *config.Config, confirmed bool, d
 
 // ConfirmNew asks whether to create a data file.
 func (c *Env) ConfirmNew(store string) error {
-	c.Note("There is no data file yet. This makes a new one: %s", store)
+	c.Note("There is no data file yet. This creates %s", store)
 	err := c.Confirm()
 	if errors.Is(err, errNotAgreed) {
-		return fmt.Errorf("%w: name another data file with --data, or confirm the new one with --create", errNotAgreed)
+		return fmt.Errorf("%w: give another --data, or confirm with --create", errNotAgreed)
 	}
 	return err
 }

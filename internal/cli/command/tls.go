@@ -17,9 +17,9 @@ type TLSFiles struct{ ca, Cert, key string }
 
 // Add adds the flags.
 func (f *TLSFiles) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.ca, "ca-file", "", "PEM file of CAs to trust in addition to those of the system")
+	flags.StringVar(&f.ca, "ca-file", "", "PEM file of CA certificates to trust besides the system's")
 	flags.StringVar(&f.Cert, "cert-file", "", "PEM file of the client certificate for the admin address")
-	flags.StringVar(&f.key, "key-file", "", "PEM file of its private key")
+	flags.StringVar(&f.key, "key-file", "", "PEM file of the private key for --cert-file")
 	InTopic(Connecting, flags, "ca-file", "cert-file", "key-file")
 }
 
@@ -58,7 +58,7 @@ func rootsWith(file string) (*x509.CertPool, error) {
 		return nil, err
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no PEM certificate", file)
+		return nil, fmt.Errorf("%s contains no PEM certificate", file)
 	}
 	return roots, nil
 }

@@ -65,15 +65,15 @@ func (f *addressFlag) Set(s string) error {
 // Add adds the flags. server is the usage text of --server.
 func (l *API) Add(flags *pflag.FlagSet, server string) {
 	flags.Var((*addressFlag)(&l.Server), "server", server)
-	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token, which gets the secret (default the admin address itself)")
+	flags.StringVar(&l.issuer, "issuer", "", "issuer to get the token from; it receives the secret (default the admin address)")
 	l.TLS.Add(flags)
 	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
 	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
 	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
 	flags.StringVar(&l.token, "token", "", "access token to use instead of requesting one")
-	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
-	flags.BoolVar(&l.noCache, "no-cache", false, "keep the token in memory only: neither read nor write a file")
-	flags.DurationVar(&l.Timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
+	flags.StringVar(&l.cache, "cache", "", "cache file of the token (default in your cache directory)")
+	flags.BoolVar(&l.noCache, "no-cache", false, "keep the token in memory only")
+	flags.DurationVar(&l.Timeout, "timeout", 30*time.Second, "time limit for each call, including getting a token")
 	command.InTopic(command.Connecting, flags, "issuer", "client-id", "client-secret", "client-secret-stdin", "token", "cache", "no-cache", "timeout")
 }
 
@@ -113,7 +113,7 @@ func (l *API) Connect() (*adminclient.Client, error) {
 // aged warns, once, that an answer may not show the newest state.
 func (l *API) aged(age time.Duration) {
 	if !l.saidAge {
-		l.Note("The server could not read the newest state from its store: this is how it was %s.", command.Ago(age))
+		l.Note("The server cannot reach its store. The state shown is from %s.", command.Ago(age))
 	}
 	l.saidAge = true
 }
@@ -121,7 +121,7 @@ func (l *API) aged(age time.Duration) {
 func (l *API) readSecret() (err error) {
 	if l.secretStdin {
 		if l.secret != "" {
-			return command.Usagef("--client-secret and --client-secret-stdin contradict each other")
+			return command.Usagef("--client-secret and --client-secret-stdin cannot be used together")
 		}
 		l.secretStdin = false // standard input can be read once only
 		l.secret, err = command.SecretLine(l.In)
@@ -129,8 +129,8 @@ func (l *API) readSecret() (err error) {
 	}
 	l.secret = cmp.Or(l.secret, l.Variable("OAUTH_CLIENT_SECRET"))
 	if l.token == "" && (l.clientID == "" || l.secret == "") {
-		return command.Usagef("an admin client is needed: give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin), or --token;" +
-			" oauth-server client create ID --admin creates one")
+		return command.Usagef("no credentials: give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin), or --token;" +
+			" oauth-server client create ID --admin creates an admin client")
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (l *API) bearer(ctx context.Context, issuer string, fresh bool) (string, er
 	switch {
 	case err == nil:
 	case l.issuer == "" && errors.Is(err, tokenclient.ErrNoIssuer):
-		return "", fmt.Errorf("%s is not the admin address of a server that issues tokens: %w; if yours come from another address, give it with --issuer or OAUTH_ISSUER",
+		return "", fmt.Errorf("no issuer at %s: %w; give the issuer's address with --issuer or OAUTH_ISSUER",
 			issuer, err)
 	default:
 		return "", fmt.Errorf("get a token from %s: %w", issuer, err)

@@ -46,7 +46,7 @@ func NewCommands(c *command.Env) *Commands {
 }
 
 // ServerUsage is the usage text of --server for commands that can also work on a store.
-const ServerUsage = "admin address of a server to work on (default OAUTH_SERVER, or the store)"
+const ServerUsage = "admin address of a running server (default OAUTH_SERVER, or the store)"
 
 // action is what a command does on a store or server.
 type action = func(ctx context.Context, r *adminclient.Accounts, args []string) error
@@ -66,13 +66,13 @@ func (c *Commands) Changes(cmd *cobra.Command, do action) *cobra.Command {
 // Creates is [Commands.Changes] for a command that may create the store, unless before ends it.
 func (c *Commands) Creates(cmd *cobra.Command, before func() (done bool, err error), do action) *registryFlags {
 	f := &registryFlags{creates: true, before: before}
-	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
+	cmd.Flags().BoolVar(&f.create, "create", false, "create a missing data file without asking")
 	return c.addChange(cmd, f, do)
 }
 
 func (c *Commands) addChange(cmd *cobra.Command, f *registryFlags, do action) *registryFlags {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
-	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
+	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "repeat the ID or name, to allow a change that may lock operators out")
 	return c.add(cmd, f, do)
 }
 
@@ -132,7 +132,7 @@ func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts)
 // onServer runs do on a server. by is the flag or variable that names it.
 func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
 	if name := f.settings.StoreFlag(); name != "" {
-		return command.Usagef("%s and --%s contradict each other: name the server or the store", by, name)
+		return command.Usagef("%s and --%s cannot be used together: name either a server or a store", by, name)
 	}
 	api, err := f.Connect()
 	if err != nil {
@@ -198,14 +198,14 @@ func (l *API) Prove(ctx context.Context, api *adminclient.Client, access *adminl
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if errors.Is(err, adminlocal.ErrOther) {
-		return fmt.Errorf("what answers at %s is another server", access.URL)
+		return fmt.Errorf("another server answers at %s", access.URL)
 	}
 	if err != nil {
-		return fmt.Errorf("the admin address beside it does not answer: %w", err)
+		return fmt.Errorf("its admin address does not answer: %w", err)
 	}
 	_ = res.Body.Close()
 	if !hmac.Equal([]byte(res.Header.Get(adminlocal.ProofHeader)), []byte(access.Proof(challenge))) {
-		return fmt.Errorf("what answers at %s is another server", access.URL)
+		return fmt.Errorf("another server answers at %s", access.URL)
 	}
 	return nil
 }

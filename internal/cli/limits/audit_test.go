@@ -50,7 +50,7 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	if last := strings.Fields(lines[3]); strings.Join(last[2:], " ") != "ops update policies/shop unreadable ticket" {
 		t.Errorf("the last line is %q", last)
 	}
-	for _, part := range []string{"The entry 7 of the audit trail cannot be read: unexpected EOF.", "of a newer release"} {
+	for _, part := range []string{"Entry 7 of the audit trail is unreadable: unexpected EOF.", "of a newer release"} {
 		if !strings.Contains(notes.String(), part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes.String())
 		}

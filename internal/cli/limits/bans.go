@@ -26,8 +26,8 @@ bans of its own, so these are the bans of the instance that answers.`,
   oauth-server limits unban shop --user ada@example.com --reason "batch job is fixed"`,
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().BoolVar(&ended, "ended", false, "show also bans that are over and not forgotten: the next one is longer")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show who would be banned, where limits are in dry-run")
+	cmd.Flags().BoolVar(&ended, "ended", false, "also show ended bans that still make the next ban longer")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show who would be banned where limits are in dry-run")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		query := url.Values{"limit": {"1000"}}
 		if len(args) > 0 {
@@ -75,17 +75,17 @@ func (l *limits) newUnban() *cobra.Command {
 	var forget bool
 	cmd := &cobra.Command{
 		Use: "unban CLIENT", Short: "Lift the ban of a client or one of its users, on all instances", Args: command.Takes("CLIENT"),
-		Long: `Lift the ban of a client or one of its users, on all instances, within two seconds.
+		Long: `Lift the ban of a client or one of its users, on all instances within two seconds.
 
-Without --user it is that of the client itself, for client_credentials. The next ban is
-longer nevertheless, unless this one is forgotten by then; with --forget it is a first
-one, also if the last ban is over.`,
+Without --user, this lifts the ban of the client itself (client_credentials). The next ban is
+still longer than this one. With --forget it is as short as a first ban, even if the last ban
+has already ended.`,
 		Example: `  oauth-server limits unban batch
   oauth-server limits unban shop --user ada@example.com --forget --reason "batch job is fixed"`,
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().StringVar(&user, "user", "", "the user of the client whose ban is lifted")
-	cmd.Flags().BoolVar(&forget, "forget", false, "let the next ban be as short as a first one")
+	cmd.Flags().StringVar(&user, "user", "", "lift the ban of this user of the client")
+	cmd.Flags().BoolVar(&forget, "forget", false, "make the next ban as short as a first one")
 	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		query, about := url.Values{}, args[0]

@@ -19,10 +19,9 @@ func (l *limits) newCandidate() *cobra.Command {
 		l.newCandidateSet(), l.newCandidatePromote())
 	cmd.Long = `Try limits beside the live ones, without enforcing them.
 
-A candidate has counters of its own, shared between all instances like those of
-the live limits. limits get --candidate shows what it would have denied, promote makes
-it live, and limits unset --candidate stops trying it. Without CLIENT the commands
-concern the default limits.`
+A candidate has its own counters, shared by all instances. "limits get --candidate" shows
+what it would have denied, "promote" makes it live, and "limits unset --candidate" ends the
+trial. Without CLIENT, the commands apply to the default limits.`
 	return cmd
 }
 
@@ -36,9 +35,8 @@ func candidateOf(args []string) (name, shown string) {
 }
 
 // overCandidate says what becomes of requests over limits that are tried.
-const overCandidate = `With --over-limit, --max-wait and --ban it is also tried what becomes of requests over
-these limits; without, that is as it is in force. To try nothing else, give the limits
-that are in force. --criticality is not tried: it comes into force when the candidate is
+const overCandidate = `Add --over-limit, --max-wait or --ban to try another handling of requests over the limits;
+repeat the live limits to try only that. --criticality applies only once the candidate is
 promoted.`
 
 func (l *limits) newCandidateSet() *cobra.Command {
@@ -46,8 +44,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var note, file string
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" +
-			"With --file they are those that a file of limits has for the client, or else for all\nclients; \"simulate --write\" writes such a file.\n\n" +
+		Long: "Try limits beside the live ones, in place of an existing candidate. Without CLIENT, they are\ntried as default limits.\n\n" +
+			"With --file, read the limits of the client from a file of limits, or those for all clients if\nit has none. \"simulate --write\" writes such a file.\n\n" +
 			overCandidate,
 		Annotations: map[string]string{command.TopicKey: command.LimitsTopic},
 		Example: "  oauth-server limits candidate set shop --user 5/60s\n" +
@@ -56,7 +54,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	}
 	l.register(cmd, &f)
 	RegisterOver(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` of limits to take them from; - for standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` to read the limits from; - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +64,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		}
 		switch {
 		case file != "" && (len(doc) > 0 || f.preset != ""):
-			return command.Usagef("limits candidate set: --file contradicts the limits of other flags: leave one out")
+			return command.Usagef("limits candidate set: --file cannot be used together with flags for limits")
 		case file != "":
 			if err := l.addFile(file, only(args), doc); err != nil {
 				return err
@@ -83,7 +81,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		doc["note"] = note
 		name, shown := candidateOf(args)
 		return l.perform(cmd.Context(), change{
-			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live ones",
+			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live limits",
 		})
 	}
 	return l.changes(cmd)
@@ -112,7 +110,7 @@ func (l *limits) addFile(path, client string, doc map[string]any) error {
 		}
 	}
 	if len(doc) == 0 && err == nil {
-		err = command.Usagef("%s has no limits for the client, or for all clients", name)
+		err = command.Usagef("%s has no limits for this client or for all clients", name)
 	}
 	return err
 }
@@ -120,7 +118,7 @@ func (l *limits) addFile(path, client string, doc map[string]any) error {
 // noCandidate replaces the API's error for a missing candidate, because its advice is for programs.
 func noCandidate(shown string, err error) error {
 	if notFound(err) {
-		return fmt.Errorf("there is no candidate for %s", shown)
+		return fmt.Errorf("%s: no candidate exists", shown)
 	}
 	return err
 }
@@ -128,8 +126,8 @@ func noCandidate(shown string, err error) error {
 func (l *limits) newCandidatePromote() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long: `Make a candidate live: its limits become those of the client, or the default
-limits. A client that was trusted no longer is.`,
+		Long: `Make a candidate live: its limits replace the limits of the client, or the default limits. A
+trusted client is no longer trusted.`,
 		Example: "  oauth-server limits candidate promote shop --check\n  oauth-server limits candidate promote",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)

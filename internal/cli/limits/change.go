@@ -133,9 +133,9 @@ func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 	switch {
 	case r.WasUntil.IsZero():
 	case r.Until.IsZero():
-		l.Note("What is changed here was to end at %s. With this change it lasts; to let it end, give --for.", command.DateTime(r.WasUntil))
+		l.Note("The value being changed was temporary, until %s. The new one is permanent; to make it temporary, give --for.", command.DateTime(r.WasUntil))
 	default:
-		l.Note("What is changed here was to end at %s. With this change it ends %s from now, and is then as it would have been.", command.DateTime(r.WasUntil), l.lasts)
+		l.Note("The value being changed was temporary, until %s. The new one ends %s from now, and then the same value returns.", command.DateTime(r.WasUntil), l.lasts)
 	}
 }
 
@@ -206,7 +206,7 @@ func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	if end == "" { // the answer to a removal is empty
 		end = forTime(l.lasts)
 	}
-	return l.Answer(changed, done+end+"; every instance follows within two seconds.")
+	return l.Answer(changed, done+end+"; in effect on all instances within two seconds.")
 }
 
 // patch changes fields of a resource.

@@ -20,7 +20,7 @@ func overtaken(err error) error {
 	case !errors.As(err, &p) || !p.Stale():
 		return err
 	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no change by an operator: the configuration files probably differ
-		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits status and run the command again"}
+		return &overtakenError{err, "nothing was changed: " + p.Detail + "; check limits status and run the command again"}
 	}
 	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}
 }
@@ -43,12 +43,12 @@ func conflictText(c *adminapi.Conflict) string {
 	if last.Action == "delete" {
 		done = "removed"
 	}
-	text := fmt.Sprintf("%s was %s by %s %s", nameOfTarget(cmp.Or(c.Target, last.Target)), done, adminapi.Who(&last.Actor), command.Ago(c.Now.Sub(last.At)))
+	text := fmt.Sprintf("%s: %s by %s %s", nameOfTarget(cmp.Or(c.Target, last.Target)), done, adminapi.Who(&last.Actor), command.Ago(c.Now.Sub(last.At)))
 	text += fmt.Sprintf(" (change %d: %s)", last.Version, differences(last.Before, last.After))
 	if n := len(c.Changes) - 1; n > 0 {
 		text += fmt.Sprintf(", after %d other %s", n, command.Plural(n, "change"))
 	}
-	return text + "; look at it and run the command again"
+	return text + "; check it and run the command again"
 }
 
 // nameOfTarget describes a target of the audit trail for a person.
@@ -57,11 +57,11 @@ func nameOfTarget(target string) string {
 	client, user, override := clientcfg.OverrideOf(target)
 	switch {
 	case override:
-		return "what holds for " + user + " at " + client
+		return "the limits of " + user + " at " + client
 	case kind == "tiers":
 		return "the tier " + name
 	case kind == "settings":
-		return "what holds for all clients"
+		return "the settings for all clients"
 	case target == clientcfg.CandidateTarget(clientcfg.GlobalCandidate):
 		return "the candidate for the default limits"
 	case kind == "candidates":

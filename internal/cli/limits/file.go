@@ -26,11 +26,12 @@ import (
 func (l *limits) newExport() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "export", Short: "Write everything that operators have set as a file of limits", Args: command.Takes(),
-		Long: `Write everything that operators have set as a file of limits, in YAML: the settings,
-tiers, policies, overrides and candidates, each as far as it is not that of the
-configuration file. It is sorted, so you can compare two files, and "limits apply" of it
-changes nothing. Of a temporary value it has the value that it returns to.`,
+		Use: "export", Short: "Write everything that operators have set to a file of limits", Args: command.Takes(),
+		Long: `Write everything that operators have set to a YAML file of limits: settings, tiers, policies,
+overrides and candidates. Values from the configuration file are left out. In place of a
+temporary value, the file has the value that it returns to.
+
+The file is sorted, so you can compare two of them. Applying it right away changes nothing.`,
 		Example: `  oauth-server limits export > limits.yaml
   oauth-server limits export | diff limits.yaml -`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +54,7 @@ changes nothing. Of a temporary value it has the value that it returns to.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "write to this file, not to standard output")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default standard output)")
 	return cmd
 }
 
@@ -88,12 +89,12 @@ const setPage = "5000"
 // export writes a file of limits. Its sections are in target order.
 func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# What operators have set on %s, as of change %d.\n", l.Server, set.Version)
+	fmt.Fprintf(&out, "# Limits set by operators on %s, as of change %d.\n", l.Server, set.Version)
 	sections, order := map[string]map[string]json.RawMessage{}, []string{}
 	for i := range set.Targets {
 		t := &set.Targets[i]
 		if !t.Until.IsZero() {
-			fmt.Fprintf(&out, "# %s is temporary until %s; below is what it returns to.\n", t.Target, command.DateTime(t.Until))
+			fmt.Fprintf(&out, "# %s is temporary until %s; below is the value it returns to.\n", t.Target, command.DateTime(t.Until))
 		}
 		section, name, _ := strings.Cut(t.Target, "/")
 		value := lasting(t)
@@ -121,16 +122,14 @@ func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-const fileHelp = `FILE is as "limits export" writes it; - is standard input. It has the sections settings,
-tiers, policies, overrides (by client and user, with a space between) and candidates.
-Each of them is replaced as a whole. What the settings leave out is as in the
-configuration file. What a policy leaves out comes from its tier, or the settings for
-all clients, also if the configuration file has a policy for that client. What a limit
-leaves out is the default.
+const fileHelp = `FILE has the format of "limits export"; - reads standard input. Its sections are settings,
+tiers, policies, overrides (named "CLIENT USERNAME") and candidates. Each entry replaces the
+whole entry on the server. Fields left out of settings come from the configuration file,
+fields left out of a policy from its tier or the settings, and options left out of a limit
+have their defaults.
 
-What is not in FILE stays as it is, and with --prune is removed. What is temporary is
-compared with what it returns to, so an application of FILE does not end it, unless FILE
-has another value.`
+Entries that are not in FILE stay, unless you give --prune. A temporary value counts as the
+value that it returns to, so it stays unless FILE has a different one.`
 
 // fileFlags are the flags of commands that read a file of limits.
 type fileFlags struct {
@@ -140,18 +139,17 @@ type fileFlags struct {
 
 func (f *fileFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file of limits; - for standard input")
-	cmd.Flags().BoolVar(&f.prune, "prune", false, "remove what operators have set and FILE does not have")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "also remove entries that are not in FILE")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 }
 
 func (l *limits) newDiff() *cobra.Command {
 	var f fileFlags
 	cmd := &cobra.Command{
-		Use: "diff -f FILE", Short: "Show how a file of limits differs from what is set", Args: command.Takes(),
-		Long: `Show how a file of limits differs from what operators have set, and change nothing.
+		Use: "diff -f FILE", Short: "Show how a file of limits differs from the server", Args: command.Takes(),
+		Long: `Show how a file of limits differs from the server, and change nothing.
 
-The exit status is that of diff: 0 if there is no difference, 1 if there is one, and
-2 for an error.
+The exit status is 0 without differences, 1 with differences, and 2 after an error.
 
 ` + fileHelp,
 		Example: "  oauth-server limits diff -f limits.yaml\n  oauth-server limits diff -f limits.yaml --prune",
@@ -188,10 +186,9 @@ func (l *limits) newApply() *cobra.Command {
 		Use: "apply -f FILE", Short: "Set all limits of a file in one change", Args: command.Takes(),
 		Long: `Set all limits of a file in one change: everything or nothing.
 
-The plan is shown before, with the clients that would have been denied in the last ten
-minutes if it can deny more requests; then the command asks. If anything was changed
-between the plan and the change, nothing is changed, and the command fails. If there is
-nothing to change, it says so and succeeds.
+The command first shows the differences. If they can deny more requests, it also shows the
+clients that would have been denied in the last ten minutes, and asks for confirmation. If
+another change comes in between, it changes nothing and fails.
 
 ` + fileHelp,
 		Example: `  oauth-server limits apply -f limits.yaml
@@ -206,7 +203,7 @@ nothing to change, it says so and succeeds.
 		if len(plan.changes) == 0 {
 			return l.Answer(map[string]any{"version": plan.version, "changes": []any{}}, nothingToChange)
 		}
-		return plan.inFile(l.performMany(cmd.Context(), plan.request(l.lasts), "The limits are now those of "+plan.name))
+		return plan.inFile(l.performMany(cmd.Context(), plan.request(l.lasts), "The limits in "+plan.name+" are now applied"))
 	}
 	return l.changes(cmd)
 }
@@ -264,7 +261,7 @@ func (p *plan) request(lasts string) adminclient.Change {
 func (p *plan) inFile(err error) error {
 	var refused *adminclient.ProblemError
 	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
-		return fmt.Errorf("%s changes %d targets, which is more than one change can: that is about a thousand; divide it into several files, and apply them without --prune",
+		return fmt.Errorf("%s changes %d targets, but one change can have about a thousand: split the file, and apply the parts without --prune",
 			p.name, len(p.changes))
 	}
 	if !errors.As(err, &refused) || len(refused.Errors) == 0 {

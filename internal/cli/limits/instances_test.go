@@ -35,9 +35,9 @@ func TestInstancesThatDisagree(t *testing.T) {
 
 	check.Equal(t, "in use", l.fileState(a), "01234567")
 	a.File.RestartNeeded = []string{"listen", "issuer"}
-	check.Equal(t, "in part", l.fileState(a), "01234567, to be restarted for listen, issuer")
+	check.Equal(t, "in part", l.fileState(a), "01234567, restart needed for listen, issuer")
 	a.File.Error = "rate_limit.mode: must be enforce, dry_run or off (x.yaml:3) (and 1 more)"
-	check.Equal(t, "refused", l.fileState(a), "01234567, the newest is refused: rate_limit.mode: must be enforce, dry_run or off (x.yaml:3) (and 1 more)")
+	check.Equal(t, "refused", l.fileState(a), "01234567, the newest is invalid: rate_limit.mode: must be enforce, dry_run or off (x.yaml:3) (and 1 more)")
 }
 
 func TestInstanceRow(t *testing.T) {
@@ -48,13 +48,13 @@ func TestInstanceRow(t *testing.T) {
 		want []string // of the last two columns
 	}{
 		{"counts of its own", nil, []string{"its own", "-"}},
-		{"well", &adminapi.SyncState{Keys: 10, Dirty: 2, WallOffset: 0.3, StoreOffset: -0.1}, []string{"10, 2 to be shared", "ok"}},
-		{"a slow call", &adminapi.SyncState{Outage: true}, []string{"0, 0 to be shared, limits on outage", "ok"}},
-		{"the store fails", &adminapi.SyncState{Degraded: true, Outage: true}, []string{"0, 0 to be shared, the store fails, limits on outage", "ok"}},
-		{"stepped", &adminapi.SyncState{ClockAlone: "wall", WallOffset: 300.04, StoreOffset: 0.2}, []string{"0, 0 to be shared", "wall +5m0s"}},
-		{"a store that lies", &adminapi.SyncState{ClockAlone: "store", StoreOffset: -90.25}, []string{"0, 0 to be shared", "store -1m30.3s"}},
-		{"resumed", &adminapi.SyncState{ClockAlone: "process", WallOffset: 600, StoreOffset: 601}, []string{"0, 0 to be shared", "wall +10m0s, store +10m1s"}},
-		{"none agree", &adminapi.SyncState{ClockAlone: "all", WallOffset: 2, StoreOffset: -2}, []string{"0, 0 to be shared", "wall +2s, store -2s"}},
+		{"well", &adminapi.SyncState{Keys: 10, Dirty: 2, WallOffset: 0.3, StoreOffset: -0.1}, []string{"10, 2 not shared yet", "ok"}},
+		{"a slow call", &adminapi.SyncState{Outage: true}, []string{"0, 0 not shared yet, on_outage applies", "ok"}},
+		{"the store fails", &adminapi.SyncState{Degraded: true, Outage: true}, []string{"0, 0 not shared yet, the store fails, on_outage applies", "ok"}},
+		{"stepped", &adminapi.SyncState{ClockAlone: "wall", WallOffset: 300.04, StoreOffset: 0.2}, []string{"0, 0 not shared yet", "wall +5m0s"}},
+		{"a store that lies", &adminapi.SyncState{ClockAlone: "store", StoreOffset: -90.25}, []string{"0, 0 not shared yet", "store -1m30.3s"}},
+		{"resumed", &adminapi.SyncState{ClockAlone: "process", WallOffset: 600, StoreOffset: 601}, []string{"0, 0 not shared yet", "wall +10m0s, store +10m1s"}},
+		{"none agree", &adminapi.SyncState{ClockAlone: "all", WallOffset: 2, StoreOffset: -2}, []string{"0, 0 not shared yet", "wall +2s, store -2s"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			i := adminapi.Instance{ID: "i-1", Host: "h", Version: "v1", StartedAt: started, Self: true, Sync: tt.sync}

@@ -21,20 +21,19 @@ import (
 
 const limitsLong = `Show and change the limits of a running server, through its admin API.
 
-A change is in force on every instance within two seconds. Before a change that can
-deny more requests, the command shows which clients it would have denied in the last
-ten minutes, and asks for confirmation.`
+All instances apply a change within two seconds. If a change can deny more requests, the
+command first shows the clients it would have denied in the last ten minutes, and asks for
+confirmation.`
 
 // LimitsCredentials says how a command gets a token for a server.
-const LimitsCredentials = `The commands authenticate as an admin client, which
-"oauth-server client create ops --admin" creates. Give its ID by --client-id, and its
-secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The secret is sent to the
-admin address, or to the issuer that --issuer gives, and nowhere else. The token is
-cached like that of "oauth-server token". To use the token of your own sign-in, put what
-"oauth-server token --grant authorization_code" prints in OAUTH_TOKEN.
+const LimitsCredentials = `To authenticate, create an admin client with "oauth-server client create ops --admin". Give its ID
+with --client-id, and its secret in OAUTH_CLIENT_SECRET or with --client-secret-stdin. The secret
+is sent only to the admin address, or to the address in --issuer. The token is cached, as in
+"oauth-server token". To sign in as yourself instead, set OAUTH_TOKEN to the output of
+"oauth-server token --grant authorization_code".
 
-OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID, OAUTH_TOKEN, OAUTH_CA_FILE,
-OAUTH_CERT_FILE and OAUTH_KEY_FILE replace their flags.`
+OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID, OAUTH_TOKEN, OAUTH_CA_FILE, OAUTH_CERT_FILE and
+OAUTH_KEY_FILE can replace their flags.`
 
 const limitsExample = `  oauth-server limits list
   oauth-server limits set shop --user 10/60s --user 2/1s --reason "ticket 4711"`
@@ -76,7 +75,7 @@ func refuseEmpty(cmd *cobra.Command) {
 				list, isList := f.Value.(pflag.SliceValue)
 				empty := f.Value.String() == "" || isList && strings.Join(list.GetSlice(), "") == ""
 				if f.Changed && empty && !slices.Contains(maybeEmpty, f.Name) {
-					err = command.Usagef("%s--%s is empty: give its value, or leave the flag out", command.Within(cmd), f.Name)
+					err = command.Usagef("%s--%s is empty: give a value, or leave the flag out", command.Within(cmd), f.Name)
 				}
 			})
 			return err
@@ -86,14 +85,14 @@ func refuseEmpty(cmd *cobra.Command) {
 
 // changes adds the flags common to all changes.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time: 90m, 2h, 7d")
+	cmd.Flags().StringVar(&l.lasts, "for", "", "end the change automatically after this time: 90m, 2h, 7d")
 	return l.confirmed(cmd)
 }
 
 // confirmed adds the flags of a permanent change.
 func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
 	l.reasoned(cmd)
-	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
+	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "do not ask before a change that can deny more requests")
 	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
 	return cmd
 }

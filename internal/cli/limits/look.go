@@ -19,15 +19,16 @@ func (l *limits) newList() *cobra.Command {
 	var all, tiers bool
 	var by listOrder
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: command.Takes(),
-		Long: `List the clients with requests in the last ten minutes, and those with a policy or
-a candidate of their own: what applies to them, and how their requests were decided.
-Clients that are not registered and have limits, because they were deleted or only
-the configuration file has them, are listed too, as not registered.`,
+		Use: "list", Short: "List clients with recent requests or a policy of their own", Args: command.Takes(),
+		Long: `List the clients with requests in the last ten minutes, or with a policy or candidate of their
+own, with the limits that apply to them and how their requests were decided.
+
+Deleted clients, and clients that only the configuration file names, are listed as not
+registered if they have limits.`,
 		Example: "  oauth-server limits list --sort denied --watch\n  oauth-server limits list --all --filter shop",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
-	cmd.Flags().BoolVar(&tiers, "tiers", false, "list the tiers instead, with how many clients have each")
+	cmd.Flags().BoolVar(&tiers, "tiers", false, "list the tiers, with the number of clients in each")
 	by.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if tiers {
@@ -148,7 +149,7 @@ func (l *limits) countersTable(page adminapi.Counters) error {
 func (l *limits) newReset() *cobra.Command {
 	var of resetFlags
 	cmd := &cobra.Command{
-		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: command.Takes("CLIENT"),
+		Use: "reset CLIENT", Short: "Reset the counts of a client, on all instances", Args: command.Takes("CLIENT"),
 		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 		ValidArgsFunction: l.completeClient,
 	}
@@ -172,7 +173,7 @@ func (l *limits) newAudit() *cobra.Command {
 	var limit int
 	var target string
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Show who changed what, the newest first", Args: command.Takes(),
+		Use: "audit", Short: "Show who changed what, newest first", Args: command.Takes(),
 		Example: "  oauth-server limits audit --target policies/shop\n  oauth-server limits audit --limit 100 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -186,7 +187,7 @@ func (l *limits) newAudit() *cobra.Command {
 			return l.showAudit(target, page)
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
+	cmd.Flags().IntVar(&limit, "limit", 20, "number of changes to show, at most 1000")
 	cmd.Flags().StringVar(&target, "target", "", "only changes of this `TARGET`, such as settings, policies/shop, clients/shop or users/ada")
 	return cmd
 }
@@ -207,7 +208,7 @@ func (l *limits) showAudit(target string, page document[adminapi.Audit]) error {
 		l.Note("There are no changes of %s.", target)
 	}
 	if none && !known {
-		return command.Usagef("--target: %q is no target: a target is %s", target, strings.Join(targetForms, ", "))
+		return command.Usagef("--target: %q is not a target: use %s", target, strings.Join(targetForms, ", "))
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 	for _, e := range page.Entries {
 		number := strconv.FormatInt(e.Version, 10)
 		if e.Unreadable != "" {
-			l.Note("The entry %s of the audit trail cannot be read: %s.", number, e.Unreadable)
+			l.Note("Entry %s of the audit trail is unreadable: %s.", number, e.Unreadable)
 		}
 		if e.Unreadable != "" && e.Target == "" {
 			rows = append(rows, []string{number, "-", "-", "-", l.Alarming("unreadable", true), "-"})
@@ -225,7 +226,7 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		}
 		what := e.Action + " " + e.Target + untilTime(e.Until)
 		if e.Outcome != "" {
-			what += " (not known whether it was made)"
+			what += " (unknown whether it was applied)"
 		}
 		changed := l.Alarming("unreadable", true)
 		if e.Unreadable == "" {

@@ -29,18 +29,18 @@ func overFlags() []overFlag {
 	criticalities, usualBan := ratelimit.CriticalityNames(), ratelimit.DefaultBan()
 	return []overFlag{
 		{
-			"over-limit", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again",
+			"over-limit", "answer over the client_credentials limit: deny, or reuse (the last token again)",
 			overLimits, oneOf(overLimits),
 		},
-		{maxWaitFlag, "how long a request over the limit waits for its turn at most, such as 2s; 0 for not at all", nil, parseWait},
-		{"max-waiting", "with --" + maxWaitFlag + ": how many of one key wait at once (default 10)", nil, parseWaiting},
+		{maxWaitFlag, "longest time a request over the limit may wait, such as 2s; 0: never wait", nil, parseWait},
+		{"max-waiting", "with --" + maxWaitFlag + ": most requests of one key that wait at once (default 10)", nil, parseWaiting},
 		{
-			"ban", "ban who goes on after being denied: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off",
+			"ban", "ban clients that keep retrying: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off",
 			[]string{"off", showBan(&usualBan)},
 			parseBan,
 		},
 		{
-			"criticality", "when its requests are refused while the server is overloaded, from last to first: " +
+			"criticality", "priority during overload, highest first: " +
 				strings.Join(criticalities, ", ") + " (default by the kind of request)",
 			criticalities, oneOf(criticalities),
 		},
@@ -92,7 +92,7 @@ func fieldOf(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 func oneOf(values []string) func(string) (any, error) {
 	return func(text string) (any, error) {
 		if !slices.Contains(values, text) {
-			return nil, fmt.Errorf("%q is none of %s", text, strings.Join(values, ", "))
+			return nil, fmt.Errorf("%q is not one of %s", text, strings.Join(values, ", "))
 		}
 		return text, nil
 	}
@@ -101,7 +101,7 @@ func oneOf(values []string) func(string) (any, error) {
 func parseWait(text string) (any, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no duration with its unit, such as 2s, nor 0", text)
+		return nil, fmt.Errorf("%q is not a duration with a unit, such as 2s, and not 0", text)
 	}
 	return d.String(), nil
 }
@@ -109,22 +109,22 @@ func parseWait(text string) (any, error) {
 func parseWaiting(text string) (any, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no whole number", text)
+		return nil, fmt.Errorf("%q is not a whole number", text)
 	}
 	return n, nil
 }
 
 // BanSyntax describes the values of --ban.
-const BanSyntax = `A ban keeps out who goes on after being denied. It has these parts, with commas between,
-or is off, for none:
-  denials=N       so many denied requests (default 20)
-  within=D        in so long begin a ban (default 60s)
+const BanSyntax = `A ban refuses all requests of a client or user that keeps retrying after denials. Write it as
+comma-separated options, or off for no ban:
+  denials=N       this many denied requests (default 20)
+  within=D        within this time start a ban (default 60s)
   for=D           length of the first ban (default 5m)
-  factor=F        each further one is longer by it (default 2)
-  max=D           length of the longest (default 24h)
-  forget=D        so long after its end, the next one is a first one again (default 24h)
-A part that is not given stays as it is. Where there is no ban yet, it has its default: what a
-tier or all clients have is replaced as a whole.`
+  factor=F        how much longer each further ban is (default 2)
+  max=D           longest ban (default 24h)
+  forget=D        time after a ban until the next is as short as a first one (default 24h)
+Options you leave out keep their value, or have the default if the client or tier has no ban of
+its own yet.`
 
 // parseBan reads the given parts of a ban for a merge patch, or off. The error lists every problem
 // with its field. The server validates the merged result.
@@ -144,10 +144,10 @@ func parseBan(spec string) (any, error) {
 		case !ok || !isDuration && name != "denials" && name != "factor":
 			errs.Add("", "%q is not off, denials=, within=, for=, factor=, max= or forget=", part)
 		case twice:
-			errs.Add(name, "is given twice")
+			errs.Add(name, "is a duplicate")
 		case isDuration:
 			if *d, err = time.ParseDuration(value); err != nil {
-				errs.Add(name, "%q is not a duration with its unit, such as 60s", value)
+				errs.Add(name, "%q is not a duration with a unit, such as 60s", value)
 			}
 			parts[name] = value
 		case name == "denials":

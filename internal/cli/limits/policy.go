@@ -22,30 +22,30 @@ type limitFlags struct {
 }
 
 func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
-	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "`LIMIT` for each user of the client and for the client itself; repeatable")
-	cmd.Flags().StringVar(&f.requests, "requests", "", "`NUMBER` of requests, with --window: the same as one --limit")
-	cmd.Flags().StringVar(&f.window, "window", "", "`DURATION`, with --requests: the same as one --limit")
-	cmd.Flags().StringArrayVar(&f.user, "user", nil, "`LIMIT` for each user of the client; repeatable")
+	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "`LIMIT` per user, and for the client itself; repeatable")
+	cmd.Flags().StringVar(&f.requests, "requests", "", "`NUMBER` of requests; with --window, same as one --limit")
+	cmd.Flags().StringVar(&f.window, "window", "", "`DURATION`; with --requests, same as one --limit")
+	cmd.Flags().StringArrayVar(&f.user, "user", nil, "`LIMIT` per user of the client; repeatable")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "`LIMIT` for the client itself (client_credentials); repeatable")
-	cmd.Flags().StringArrayVar(&f.total, "total", nil, "`LIMIT` over all users and grants, beside the others; repeatable")
-	cmd.Flags().StringArrayVar(&f.source, "source", nil, "`LIMIT` for each source address, beside the others; repeatable")
-	cmd.Flags().StringVar(&f.preset, "preset", "", "`NAME` of a provider: the limits that it publishes (limits presets)")
+	cmd.Flags().StringArrayVar(&f.total, "total", nil, "`LIMIT` for all users and grants together; repeatable")
+	cmd.Flags().StringArrayVar(&f.source, "source", nil, "`LIMIT` per source address; repeatable")
+	cmd.Flags().StringVar(&f.preset, "preset", "", "`NAME` of a provider, to use its limits (see limits presets)")
 }
 
 // LimitSyntax describes the values of [limitFlags].
-const LimitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
-  name=NAME                        unique in its list (default per-minute and so on)
-  frames=N                         frames of a window (default 1)
-  algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
-  soft=SHARE                       share of the limit from which the client is warned (default 0.8)
-  on_outage=share|memory|deny      how to decide while the store is away (default share)
-  strict                           never more in any window, on all instances; makes requests wait
-  lease_wait=DURATION              of a strict limit: the longest wait of a request (default 50ms)
-  grants=GRANT+GRANT               of --user: count only authorization_code, refresh_token, password or,
-                                   at a gateway, such as urn:ietf:params:oauth:grant-type:device_code
+const LimitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with comma-separated options:
+  name=NAME                     unique in its list (default per-minute and so on)
+  frames=N                      frames per window (default 1)
+  algorithm=ALGORITHM           estimate of the window: sliding (default), weighted or fixed
+  soft=SHARE                    share of the limit at which to warn the client (default 0.8)
+  on_outage=share|memory|deny   how to decide without the store (default share)
+  strict                        never exceed the limit in any window; requests may wait
+  lease_wait=DURATION           strict limits: longest wait of a request (default 50ms)
+  grants=GRANT+GRANT            --user: count only authorization_code, refresh_token, password,
+                                or urn:ietf:params:oauth:grant-type:… at a gateway
 
-A preset gives its limits, as they are now: a later release with other figures changes
-nothing that is set.`
+A preset copies the limits of a provider as this release knows them. Later releases do not change
+limits that you have set.`
 
 // parse sets the fields user, client, total and source of doc from all flags except --preset. The
 // error lists all problems.
@@ -60,7 +60,7 @@ func (f *limitFlags) parse(doc map[string]any) error {
 		common = cmp.Or(common, pair)
 	}
 	if (f.requests == "") != (f.window == "") {
-		errs.Add("", "--requests and --window belong together")
+		errs.Add("", "--requests needs --window, and --window needs --requests")
 	} else if f.requests != "" {
 		l, wrong := syntax.ParseLimit(f.requests + "/" + f.window)
 		both, errs = append(both, l), append(errs, wrong.Under(pair)...)
@@ -72,7 +72,7 @@ func (f *limitFlags) parse(doc map[string]any) error {
 		list, wrong := syntax.ParseLimits(own.field, own.specs)
 		errs = append(errs, wrong...)
 		if len(list) > 0 && common != "" {
-			errs.Add("", "%s and --%s contradict each other", common, own.field)
+			errs.Add("", "%s and --%s cannot be used together", common, own.field)
 		}
 		if list = append(list, both...); len(list) > 0 {
 			doc[own.field] = list
@@ -85,7 +85,7 @@ func (f *limitFlags) parse(doc map[string]any) error {
 		}
 	}
 	if f.preset != "" && (common != "" || len(doc) > 0) {
-		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
+		errs.Add("", "--preset cannot be used together with flags for limits")
 	}
 	return errs.Err()
 }
@@ -112,20 +112,20 @@ func (l *limits) newGet() *cobra.Command {
 	var tier string
 	var candidate bool
 	cmd := &cobra.Command{
-		Use: "get [CLIENT]", Short: "Show what applies to a client, to all clients, or what a tier sets", Args: command.Takes("[CLIENT]"),
+		Use: "get [CLIENT]", Short: "Show the limits of a client, of a tier, or the default limits", Args: command.Takes("[CLIENT]"),
 		Example: `  oauth-server limits get shop
   oauth-server limits get shop --candidate
   oauth-server limits get --tier gold`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.registerTier(cmd, &tier, "show this tier")
-	cmd.Flags().BoolVar(&candidate, "candidate", false, "show the limits that are tried, and what they would have denied")
+	cmd.Flags().BoolVar(&candidate, "candidate", false, "show the candidate, and what it would have denied")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
 		case tier != "" && candidate:
-			return command.Usagef("limits get: --%s and --candidate contradict each other", tierFlag)
+			return command.Usagef("limits get: --%s and --candidate cannot be used together", tierFlag)
 		case candidate:
 			return l.showCandidate(cmd.Context(), args)
 		case tier != "":
@@ -140,7 +140,7 @@ func (l *limits) newGet() *cobra.Command {
 
 // contradicts returns the error for a flag that is given together with a CLIENT.
 func contradicts(cmd *cobra.Command, flag string) error {
-	return command.Usagef("limits %s: CLIENT and --%s contradict each other", cmd.Name(), flag)
+	return command.Usagef("limits %s: CLIENT and --%s cannot be used together", cmd.Name(), flag)
 }
 
 // policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".
@@ -152,7 +152,7 @@ type policyFlags struct {
 const forUser = "for-user"
 
 func (f *policyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.user, forUser, "", "only this user of the client, in place of the limits of all its users")
+	cmd.Flags().StringVar(&f.user, forUser, "", "this user only, overriding the client's limits per user")
 }
 
 // checkForUser rejects flags that concern more than one user.
@@ -162,7 +162,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 	}
 	for _, name := range others {
 		if cmd.Flags().Changed(name) {
-			return command.Usagef("limits %s: --%s is about the client, and --%s about one of its users", cmd.Name(), name, forUser)
+			return command.Usagef("limits %s: --%s applies to the whole client, and --%s to one user", cmd.Name(), name, forUser)
 		}
 	}
 	return nil
@@ -177,7 +177,7 @@ func (l *limits) newSet() *cobra.Command {
 		Use: "set [CLIENT]", Short: "Set the limits of a client, of a tier, or the default limits", Args: command.Takes("[CLIENT]"),
 		Long: `Set the limits of a client, of a tier, or the default limits.
 
-With CLIENT, --tier gives the client that tier. Without, it makes or changes the tier.
+With CLIENT, --tier puts the client into a tier. Without CLIENT, it creates or changes the tier.
 
 What a client has not set comes from its tier, or else from the settings for all clients.
 If the configuration file has a policy for the client, the first change takes its fields
@@ -191,10 +191,10 @@ over, until "limits unset CLIENT". A list that is not in a preset stays as it is
 	l.register(cmd, &f)
 	RegisterOver(cmd)
 	of.register(cmd)
-	l.registerTier(cmd, &of.tier, "tier of the client; without CLIENT, the tier to make or change")
-	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients of a tier: enforce, dry_run or off")
+	l.registerTier(cmd, &of.tier, "tier of the client; without CLIENT, the tier to create or change")
+	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients in a tier: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "omit the RateLimit headers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
 		if err := cmp.Or(f.parse(doc), overInto(cmd, doc)); err != nil {
@@ -233,7 +233,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 		}
 		return command.Usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
 	case cmd.Flags().Changed("mode") && (len(args) > 0 || f.tier == ""):
-		return command.Usagef("limits set: --mode is about a tier, without CLIENT; for a client or all use limits dry-run")
+		return command.Usagef("limits set: --mode is only for a tier, without CLIENT; for a client or all clients use limits dry-run")
 	case nothing:
 		return command.Usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --criticality, --hide-headers or --note")
 	}
@@ -264,9 +264,8 @@ func (l *limits) newCanary() *cobra.Command {
 		Use: "canary PERCENT", Short: "Enforce on a share of the clients; the others are in dry-run", Args: command.Takes("PERCENT"),
 		Long: `Enforce on a share of the clients; the others are in dry-run.
 
-The share of a client depends on its client_id alone, so it is the same on all
-instances, and a larger share contains every smaller one. A client with a mode of
-its own keeps it.`,
+The client_id alone decides whether a client is in the share. It is the same on all instances,
+and clients in a smaller share are also in a larger one. A client with its own mode keeps it.`,
 		Example: "  oauth-server limits canary 5%\n  oauth-server limits canary 100% --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			share, err := syntax.ParsePercent(args[0])

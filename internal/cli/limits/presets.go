@@ -14,12 +14,10 @@ import (
 func (l *limits) newPresets() *cobra.Command {
 	return &cobra.Command{
 		Use: "presets", Short: "List limits that well-known providers publish", Args: command.Takes(),
-		Long: `List limits that well-known providers publish for requests for tokens, with the page
-that each is from.
+		Long: `List the token request limits that well-known providers publish, with the source of each.
 
-A client gets them by "limits set CLIENT --preset NAME", the clients of a tier by
-"limits set --tier TIER --preset NAME". Nothing refers to a preset afterwards: its limits
-are written out.`,
+Apply one with "limits set CLIENT --preset NAME" or "limits set --tier TIER --preset NAME". This
+copies the limits; the client or tier keeps no reference to the preset.`,
 		Example: `  oauth-server limits presets
   oauth-server limits presets -o json
   oauth-server limits set --tier partners --preset okta`,
@@ -48,5 +46,5 @@ func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, er
 		}
 		names = append(names, p.Name)
 	}
-	return p, command.Usagef("--preset: %q is none of %s", name, strings.Join(names, ", "))
+	return p, command.Usagef("--preset: %q is not one of %s", name, strings.Join(names, ", "))
 }

@@ -50,9 +50,9 @@ type resetFlags struct {
 }
 
 func (f *resetFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.user, "user", "", "forget the counts of this user of the client only")
-	cmd.Flags().BoolVar(&f.total, "total", false, "forget the counts of the client's total only")
-	cmd.Flags().StringVar(&f.source, "source", "", "forget the counts of the client from this source address only")
+	cmd.Flags().StringVar(&f.user, "user", "", "reset only this user of the client")
+	cmd.Flags().BoolVar(&f.total, "total", false, "reset only the client's total")
+	cmd.Flags().StringVar(&f.source, "source", "", "reset only this source address")
 }
 
 // key returns the key of the counts to forget, nil for all counts of the client, and a description
@@ -61,7 +61,7 @@ func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key,
 	client := ratelimit.Key{ClientID: clientID}
 	one := func(set ratelimit.Key, text string) {
 		if k != nil {
-			err = command.Usagef("limits reset: --user, --total and --source contradict each other: leave all out but one")
+			err = command.Usagef("limits reset: --user, --total and --source cannot be used together: give one of them")
 		}
 		k, about = &set, text
 	}

@@ -19,9 +19,11 @@ func (l *limits) newStatus() *cobra.Command {
 	var hash string
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show every instance, and whether it has the current limits", Args: command.Takes(),
-		Long: `Show every instance, whether it has the current limits and the same configuration file as
-the others, and how it shares its counts. With --hash, show the hash that stands for a user in
-the access log, as user_hash. It is the same on all instances and after restarts.`,
+		Long: `Show every instance: whether it has the current limits and the same configuration file as the
+others, and how it shares its counts.
+
+With --hash, show the user_hash of a user in the access log. It is the same on all instances and
+after restarts.`,
 		Example: `  oauth-server limits status --watch
   grep "user_hash=$(oauth-server limits status --hash ada)" server.log`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +36,7 @@ the access log, as user_hash. It is the same on all instances and after restarts
 			})
 		},
 	}
-	cmd.Flags().StringVar(&hash, "hash", "", "show only the hash of this user in the access log")
+	cmd.Flags().StringVar(&hash, "hash", "", "show only the user_hash of this user in the access log")
 	return l.watched(cmd)
 }
 
@@ -89,9 +91,9 @@ func (l *limits) fileState(i adminapi.Instance) string {
 	text := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
 	switch {
 	case i.File.Error != "":
-		text = l.Alarming(text+", the newest is refused: "+i.File.Error, true)
+		text = l.Alarming(text+", the newest is invalid: "+i.File.Error, true)
 	case len(i.File.RestartNeeded) > 0:
-		text = l.Notable(text+", to be restarted for "+strings.Join(i.File.RestartNeeded, ", "), true)
+		text = l.Notable(text+", restart needed for "+strings.Join(i.File.RestartNeeded, ", "), true)
 	}
 	return text
 }
@@ -121,12 +123,12 @@ func (l *limits) instanceRow(i adminapi.Instance) []string {
 }
 
 func showCounting(s *adminapi.SyncState) string {
-	text := fmt.Sprintf("%d, %d to be shared", s.Keys, s.Dirty)
+	text := fmt.Sprintf("%d, %d not shared yet", s.Keys, s.Dirty)
 	if s.Degraded {
 		text += ", the store fails"
 	}
 	if s.Outage {
-		text += ", limits on outage"
+		text += ", on_outage applies"
 	}
 	return text
 }

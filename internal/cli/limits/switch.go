@@ -19,11 +19,11 @@ func isState(arg string) bool { return slices.Contains(states, arg) }
 func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err error) {
 	last := len(args) - 1
 	if last > 0 && isState(args[0]) && !isState(args[last]) {
-		return "", false, command.Usagef("%sthe client comes before its state; write: %s %s %s", command.Within(cmd), cmd.CommandPath(), args[last], args[0])
+		return "", false, command.Usagef("%sthe client comes before the state: %s %s %s", command.Within(cmd), cmd.CommandPath(), args[last], args[0])
 	}
 	if !isState(args[last]) {
 		_, order, _ := strings.Cut(cmd.Use, " ")
-		return "", false, command.Usagef("%s%q is neither on nor off; the order is %s", command.Within(cmd), args[last], order)
+		return "", false, command.Usagef("%s%q is neither on nor off; usage: %s", command.Within(cmd), args[last], order)
 	}
 	return only(args[:last]), args[last] == "on", nil
 }
@@ -31,14 +31,12 @@ func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err 
 func (l *limits) newDryRun() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "dry-run [CLIENT] on|off", Short: "Record denials instead of enforcing them", Args: command.Takes("[CLIENT]", "on|off"),
-		Long: `Record denials instead of enforcing them, for all clients or for one.
+		Long: `Record denials instead of enforcing them, for all clients or for one. Requests count exactly as
+if the limits were enforced.
 
-Counting continues exactly as if they were enforced. Without CLIENT the change
-concerns all clients without a mode of their own, and off enforces within the canary
-share. With CLIENT, off enforces whatever the share is; "limits unset CLIENT --field
-mode" gives the client the mode of all clients again.
-
-The last argument is the state, so a client may be named on or off.`,
+Without CLIENT, this applies to all clients without a mode of their own; off enforces the limits
+on the canary share. With CLIENT, off always enforces them. To return a client to the mode of all
+clients, use "limits unset CLIENT --field mode".`,
 		Example: `  oauth-server limits dry-run on
   oauth-server limits dry-run shop off`,
 		ValidArgsFunction: l.completeSwitch(states...),
@@ -60,11 +58,10 @@ The last argument is the state, so a client may be named on or off.`,
 func (l *limits) newTrust() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or stop trusting it", Args: command.Takes("CLIENT", "[on|off]"),
-		Long: `Trust a client, so that it is never denied, or stop trusting it. A trusted client is not
-counted either. It is never over a limit, so its over_limit, max_wait and ban are taken back.
+		Long: `Trust a client, or stop trusting it. A trusted client is neither counted nor denied. Trusting a
+client removes its over_limit, max_wait and ban.
 
-Without on or off the client is trusted. One that is itself named on or off needs
-the state after its name.`,
+The default state is on. If the client itself is named on or off, give the state explicitly.`,
 		Example: `  oauth-server limits trust shop on
   oauth-server limits trust shop off`,
 		ValidArgsFunction: l.completeSwitch(),
@@ -94,7 +91,7 @@ func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	alone := len(args) == 1
 	switch {
 	case alone && isState(args[0]):
-		return nil, command.Usagef("%s%q is a state, and CLIENT is missing; write: %s CLIENT %[2]s", command.Within(cmd), args[0], cmd.CommandPath())
+		return nil, command.Usagef("%sCLIENT is missing before %q: %s CLIENT %[2]s", command.Within(cmd), args[0], cmd.CommandPath())
 	case alone:
 		return append(args, "on"), nil
 	}

@@ -38,7 +38,7 @@ func (l *limits) listTiers(ctx context.Context) error {
 // noTier replaces the error for a tier that does not exist. name is empty if err is not about a tier.
 func noTier(name string, err error) error {
 	if name != "" && notFound(err) {
-		return fmt.Errorf("there is no tier %q", name)
+		return fmt.Errorf("tier %q does not exist", name)
 	}
 	return err
 }

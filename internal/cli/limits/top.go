@@ -25,13 +25,12 @@ func (l *limits) newTop() *cobra.Command {
 		Long: `Show the busiest clients, the users nearest to a limit and the users who were
 denied most in the last ten minutes, of all clients or of one.
 
---denied shows only the users who were denied or would have been, with the hash that
-the access log has for them, and the clients that got their last token again.
---counters shows all current counts of CLIENT and its users.
---waste shows the clients that get tokens while an equal one, for the same credential,
-user and scopes, has more than half of its life left. Each instance compares only
-tokens that it has issued, so there may be more.
---shed shows the clients with requests that were refused because of overload.`,
+  --denied    users who were denied, or would have been, with their user_hash in the access log,
+              and clients that got their last token again
+  --counters  all current counts of CLIENT and its users
+  --waste     clients that get tokens although an equal one (same credential, user and scopes) has
+              more than half of its lifetime left; each instance compares only its own tokens
+  --shed      clients with requests refused because of overload`,
 		Example: `  oauth-server limits top shop --watch
   oauth-server limits top --denied`,
 		ValidArgsFunction: l.completeClient,
@@ -59,11 +58,11 @@ tokens that it has issued, so there may be more.
 			return show(cmd.Context(), l, "/top", query, l.topTable)
 		},
 	}
-	cmd.Flags().BoolVar(&denied, "denied", false, "show the users who were denied most, or would have been")
+	cmd.Flags().BoolVar(&denied, "denied", false, "show the users denied most, including dry-run")
 	cmd.Flags().BoolVar(&counters, "counters", false, "show the current counts of CLIENT and its users")
-	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
-	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients with requests refused because of overload")
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
+	cmd.Flags().BoolVar(&waste, "waste", false, "show clients that request tokens too early")
+	cmd.Flags().BoolVar(&shed, "shed", false, "show clients with requests refused because of overload")
+	cmd.Flags().IntVar(&limit, "limit", 20, "number of rows per list, at most 100")
 	return l.watched(cmd)
 }
 
@@ -133,7 +132,7 @@ func (l *limits) shedTable(top adminapi.Top) error {
 		c := &top.Talkers[i]
 		rows = append(rows, append([]string{c.ClientID, command.Number(c.Total())}, l.shed(&c.Counts)...))
 	}
-	return l.countedTable(rows, "No request of a client was refused because the server was overloaded.", top.Since)
+	return l.countedTable(rows, "No client had requests refused because of overload.", top.Since)
 }
 
 // countedTable writes a table of counts since a time, or a note instead of an empty table.
@@ -178,7 +177,7 @@ func (l *limits) wasteTable(top adminapi.Top) error {
 			c.ClientID, command.Number(c.Issued), l.Notable(command.Number(c.Wasted), c.Wasted > 0), share, command.Number(c.EarlyRefreshes), command.Number(c.Reused),
 		})
 	}
-	return l.countedTable(rows, "No token was issued while an equal one had more than half of its life left.", top.Since)
+	return l.countedTable(rows, "No token was issued while an equal one had more than half of its lifetime left.", top.Since)
 }
 
 // deniedRows returns a heading and the users who were denied.
@@ -246,8 +245,8 @@ type listOrder struct {
 var listOrders = []string{"name", "requests", "denied", "usage"}
 
 func (o *listOrder) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.by, "sort", "name", "order: name, requests, denied (would-be denials too), or usage (of the limit that is used most)")
-	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this in their ID or name, in capital or small letters")
+	cmd.Flags().StringVar(&o.by, "sort", "name", "sort by name, requests, denied (including dry-run), or usage (of the fullest limit)")
+	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this text in their ID or name, ignoring case")
 }
 
 type listedClient = document[adminapi.Client]
@@ -273,7 +272,7 @@ func (o *listOrder) sort(ctx context.Context, l *limits, clients []listedClient)
 		}
 		value = func(c *adminapi.Client) float64 { return o.used[c.ClientID] }
 	default:
-		return command.Usagef("--sort: %q is none of %s", o.by, strings.Join(listOrders, ", "))
+		return command.Usagef("--sort: %q is not one of %s", o.by, strings.Join(listOrders, ", "))
 	}
 	slices.SortStableFunc(clients, func(a, b listedClient) int { return cmp.Compare(value(&b.Value), value(&a.Value)) })
 	return nil

@@ -19,17 +19,16 @@ func (l *limits) newUndo() *cobra.Command {
 		Long: `Give everything that a change changed its values of before. CHANGE is its number in
 "limits audit".
 
-If any of it was changed since, nothing is undone, and the message names that later
-change. An undo is a change itself, so it can be undone too. A reset of counters cannot
-be undone.
+If one of them was changed again later, the command fails and names the later change. An undo is
+a change too, so you can undo it. You cannot undo a reset of counters.
 
-Undoing a temporary change removes its end. A temporary value that would have ended by
-now does not come back.`,
+Undoing a temporary change also removes its end. A temporary value that would have ended in the
+meantime is not restored.`,
 		Example: "  oauth-server limits undo 12 --check\n  oauth-server limits undo 12 --reason \"wrong client\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			version, err := strconv.ParseUint(args[0], 10, 63)
 			if err != nil || version == 0 {
-				return command.Usagef("limits undo: %q is not the number of a change, as in limits audit", args[0])
+				return command.Usagef("limits undo: %q is not the number of a change; limits audit shows the numbers", args[0])
 			}
 			return l.performMany(cmd.Context(), adminclient.Change{
 				Method: http.MethodPost, Path: fmt.Sprintf("/changes/%d/undo", version), ETag: "*",

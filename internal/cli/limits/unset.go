@@ -24,23 +24,23 @@ func (l *limits) newUnset() *cobra.Command {
 		Use: "unset [CLIENT]", Short: "Remove what was set, so that the configuration file applies again", Args: command.Takes("[CLIENT]"),
 		Long: `Remove what was set, so that the configuration file applies again.
 
-Without CLIENT this concerns the settings for all clients, or with --tier that tier,
-which no client may have then. With --field it concerns that field alone: a client
-without a value of its own has that of its tier, or else of all clients. With
---for-user it concerns the limits of that user alone, and with --candidate the limits
-that are tried, which are no longer tried then.`,
+  CLIENT       its whole policy; without CLIENT, the settings for all clients
+  --field      only this field; a client then gets the value of its tier, or of all clients
+  --for-user   the limits of this user of the client
+  --candidate  the candidate, which ends the trial
+  --tier       this tier; no client may be in it`,
 		Example: `  oauth-server limits unset shop --field tier
   oauth-server limits unset shop --candidate
   oauth-server limits unset --tier gold`,
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
-	cmd.Flags().BoolVar(&candidate, "candidate", false, "stop trying the candidate")
+	cmd.Flags().StringSliceVar(&fields, "field", nil, "remove only this field: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	cmd.Flags().BoolVar(&candidate, "candidate", false, "remove the candidate")
 	of.register(cmd)
 	l.registerTier(cmd, &of.tier, "remove this tier")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if candidate && (len(fields) > 0 || cmd.Flags().Changed(forUser) || of.tier != "") {
-			return command.Usagef("limits unset: --candidate contradicts --field, --%s and --%s", forUser, tierFlag)
+			return command.Usagef("limits unset: --candidate cannot be used together with --field, --%s or --%s", forUser, tierFlag)
 		}
 		if candidate {
 			return l.dropCandidate(cmd.Context(), args)
@@ -49,10 +49,10 @@ that are tried, which are no longer tried then.`,
 			if err := of.checkForUser(cmd, args, "field", tierFlag); err != nil {
 				return err
 			}
-			done := "The limits of " + of.user + " at " + args[0] + " are now those of all users"
+			done := "The limits of " + of.user + " at " + args[0] + " are now removed"
 			return l.perform(cmd.Context(), change{read: overridePath(args[0], of.user), method: http.MethodDelete, done: done})
 		}
-		read, whole, part := settingsPath, "The settings are now those of the configuration file", "The settings no longer set "
+		read, whole, part := settingsPath, "The settings now come from the configuration file", "The settings no longer set "
 		switch {
 		case of.tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
@@ -61,7 +61,7 @@ that are tried, which are no longer tried then.`,
 			read, whole, part = tierPath(of.tier), tier+" is now removed", tier+" no longer sets "
 		case len(args) > 0:
 			policy := "The policy of " + args[0]
-			read, whole, part = policyPath(args[0]), policy+" is now that of the configuration file", policy+" no longer sets "
+			read, whole, part = policyPath(args[0]), policy+" now comes from the configuration file", policy+" no longer sets "
 		}
 		if len(fields) == 0 {
 			return noTier(of.tier, l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: whole}))
@@ -84,7 +84,7 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 		case f == "canary" && settings:
 			patch["canary_percent"] = nil
 		case !slices.Contains(unsettable, f) || (f == "trusted" || f == tierFlag) && settings:
-			return nil, command.Usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
+			return nil, command.Usagef("--field: %q is not one of %s", f, strings.Join(unsettable, ", "))
 		case settings && slices.Contains(ofDefault, f):
 			takeBack(defaults, f)
 			patch["default"] = defaults

@@ -177,7 +177,7 @@ func (l *limits) candidateTable(v view) error {
 	}{
 		{"it would have denied", "denied by the live limits", a.CandidateWouldDeny, a.Denied, a.WouldDeny},
 		{"it would have answered with the last token", "answered so by the live limits", a.CandidateWouldReuse, a.Reused, a.WouldReuse},
-		{"it would have had wait for their turn", "delayed under the live limits", a.CandidateWouldDelay, a.Delayed, a.WouldDelay},
+		{"it would have delayed", "delayed under the live limits", a.CandidateWouldDelay, a.Delayed, a.WouldDelay},
 		{"it would have denied by a ban", "denied by a ban in force", a.CandidateWouldBan, a.Banned, a.WouldBan},
 	} {
 		if i == 0 || of.candidate+of.now+of.dry > 0 {

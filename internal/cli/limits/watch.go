@@ -20,7 +20,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 // watched adds --watch to a command that shows something.
 func (l *limits) watched(cmd *cobra.Command) *cobra.Command {
 	var watch bool
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every two seconds, until interrupted")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh every two seconds, until interrupted")
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !watch {

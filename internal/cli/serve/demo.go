@@ -35,7 +35,7 @@ func serveDemo(ctx context.Context, c *command.Env, sources config.Sources) erro
 			return err
 		}
 		if e := cfg.Store.Embedded; e == nil || e.Path != path {
-			return command.Usagef("--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration")
+			return command.Usagef("--demo uses a temporary store: leave out --data, --mongodb-uri and store settings")
 		}
 		var demo *demoData
 		return runServer(ctx, c, cfg, app.Options{
@@ -99,14 +99,14 @@ func (d *shownDemo) text(dir, admin string) string {
 			"# Open %[1]s/consents and sign in as %s with the password %s.\n", d.Issuer, d.Username, d.Password)
 	}
 	if admin != "" {
-		limits = "# The limits (go install ./cmd/oauth-server installs the command):\noauth-server limits list --all\n"
+		limits = "# Show the limits (go install ./cmd/oauth-server installs the command):\noauth-server limits list --all\n"
 	}
-	return fmt.Sprintf(`%[1]s# Paste this first. It sets URL, DEMO and BUSY, and the credentials of an operator:
+	return fmt.Sprintf(`%[1]s# Paste this first. It sets URL, DEMO, BUSY and the credentials of an operator:
 . '%[2]s/env'
-# A token, and then 12 requests under a limit of 10 a minute:
+# Get a token, then send 12 requests against a limit of 10 a minute:
 curl -u $DEMO -d grant_type=client_credentials $URL/token
 for i in $(seq 12); do curl -siu $BUSY -d grant_type=client_credentials $URL/token | sed 1q; done
-%[3]s# Commands for every grant, to paste: %[2]s/commands
+%[3]s# More commands to paste: %[2]s/commands
 `, what, dir, limits)
 }
 
@@ -150,7 +150,7 @@ func gatewayDemoConfig(sources config.Sources, store, upstream string) (*config.
 		return nil, err
 	}
 	if e := cfg.Store.Embedded; e == nil || e.Path != store || cfg.Gateway.Upstream != upstream {
-		return nil, command.Usagef("--demo has an upstream and a temporary store of its own: leave out --upstream, --data, --mongodb-uri and the store of the configuration")
+		return nil, command.Usagef("--demo uses its own upstream and a temporary store: leave out --upstream, --data, --mongodb-uri and store settings")
 	}
 	return cfg, nil
 }
@@ -182,7 +182,7 @@ func (u *demoUpstream) start(ctx context.Context, path string) error {
 	case err := <-u.ended:
 		u.ended <- nil
 		if ctx.Err() == nil {
-			err = errors.Join(errors.New("the upstream of the demo has ended"), err)
+			err = errors.Join(errors.New("the demo's upstream stopped"), err)
 		}
 		return err
 	}

@@ -123,18 +123,18 @@ func (d *demoData) Lines(issuer, admin, dir string) []demoLine {
 		return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
 	}
 	lines := []demoLine{
-		{"client_credentials: a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
-		{"password: a token for a user whose password the client knows", password},
-		{"refresh_token: the next token, with the refresh token of a first one", password +
+		{"client_credentials: get a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
+		{"password: get a token with a user's password", password},
+		{"refresh_token: get a token and refresh it", password +
 			take("refresh_token", "refresh_token") + as + " -d grant_type=refresh_token -d @- " + issuer + "/token"},
-		{"authorization_code with PKCE: sign in, agree, redeem the code", d.codeLine(issuer, dir+"/cookies")},
-		{"introspect: what a token is worth", password + take("access_token", "token") + as + " -d @- " + issuer + "/introspect"},
-		{"revoke: make it worthless", password + take("refresh_token", "token") + as +
+		{"authorization_code with PKCE: sign in, consent, redeem the code", d.codeLine(issuer, dir+"/cookies")},
+		{"introspect: check a token", password + take("access_token", "token") + as + " -d @- " + issuer + "/introspect"},
+		{"revoke: end a token", password + take("refresh_token", "token") + as +
 			` -o /dev/null -w 'HTTP %{http_code}\n' -d @- ` + issuer + "/revoke"},
-		{"rate limit: ten a minute, then 429; RateLimit counts down and Retry-After says how long to wait", d.loopLine(issuer)},
-		{"a client to try with (go install ./cmd/oauth-server puts it on the PATH): open the address it shows and sign in", fmt.Sprintf(
+		{"rate limit: 10 requests a minute, then 429 with Retry-After; RateLimit counts down", d.loopLine(issuer)},
+		{"the token command (go install ./cmd/oauth-server installs it): open the address it shows and sign in", fmt.Sprintf(
 			"oauth-server token --issuer %s --client-id %s --grant authorization_code --cache '%s/app.json'", issuer, d.PublicClientID, dir)},
-		{"the same as a machine", fmt.Sprintf(
+		{"the token command as a machine", fmt.Sprintf(
 			"oauth-server token --issuer %s --client-id %s --client-secret='%s' --grant client_credentials --cache '%s/machine.json'",
 			issuer, d.ClientID, d.ClientSecret, dir)},
 	}
@@ -146,7 +146,7 @@ func (d *demoData) operatorLines(admin, issuer, dir string) []demoLine {
 	if admin == "" {
 		return nil
 	}
-	return []demoLine{{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
+	return []demoLine{{"limits: show clients, their limits and denials (see oauth-server limits --help)", fmt.Sprintf(
 		"oauth-server limits list --all --server %s --issuer %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
 		admin, issuer, d.AdminClientID, d.AdminSecret, dir)}}
 }
@@ -157,14 +157,14 @@ func (d *demoData) GatewayLines(gateway, admin, dir string) []demoLine {
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
 		as, d.Username, d.Password, demoScope, gateway)
 	lines := []demoLine{
-		{"client_credentials: a token of the server behind the gateway", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, gateway)},
-		{"wrong secrets, twelve of them: the server refuses them, and they spend nobody's quota", fmt.Sprintf(
+		{"client_credentials: get a token from the server behind the gateway", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, gateway)},
+		{"wrong secrets: the server refuses 12 of them, and they do not count against the limit", fmt.Sprintf(
 			"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -s -o /dev/null -w '%%{http_code} ' -u '%s:wrong' -d grant_type=client_credentials %s/token; done; echo",
 			d.BusyClientID, gateway)},
-		{"rate limit: ten a minute, then 429, of which the server sees nothing", d.loopLine(gateway)},
-		{"password, and the refresh token that comes of it: the gateway knows whose it is", password +
+		{"rate limit: 10 requests a minute, then 429 without reaching the server", d.loopLine(gateway)},
+		{"password and refresh_token: the gateway recognizes the user of the refresh token", password +
 			` | sed -n 's/.*"refresh_token": *"\([^"]*\)".*/refresh_token=\1/p' | ` + as + " -d grant_type=refresh_token -d @- " + gateway + "/token"},
-		{"everything else passes unchanged: also this metadata, so its token_endpoint is past the gateway until the server's issuer is the gateway's address", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
+		{"everything else passes unchanged, including the metadata: its token_endpoint bypasses the gateway unless the server's issuer is the gateway's address", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
 	}
 	return append(lines, d.operatorLines(admin, admin, dir)...)
 }

@@ -43,16 +43,15 @@ func NewHealth(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check the health of a running server or gateway",
-		Long: `Check the health of a running server or gateway. The exit status is 0 if it answers with 200,
-otherwise 1.
+		Long: `Check the health of a running server or gateway. The exit status is 0 if it answers 200, and 1
+otherwise.
 
-Without --url, the command asks /healthz of the admin address, which it takes from the
-configuration: the same file, environment and flags as serve and gateway. In a container where
-serve or gateway is process 1, the flags of that process count. A server without an admin
-address is asked at --listen. A gateway without one cannot be checked: it passes every request
-on to its upstream.
+Without --url, the command calls /healthz at the admin address. It finds the address in the same
+file, environment and flags as serve and gateway, or, in a container where serve or gateway is
+process 1, in the flags of that process. A server without an admin address is called at --listen.
+A gateway needs one, because it passes all other requests to its upstream.
 
-/healthz answers while the process runs, /readyz while it should receive requests.`,
+/healthz succeeds while the process runs, and /readyz while it should receive requests.`,
 		Example: `  oauth-server health
   oauth-server health --config gateway.yaml
   oauth-server health --url http://127.0.0.1:9097/readyz`,
@@ -73,13 +72,13 @@ on to its upstream.
 			}
 			err = showHealth(ctx, c, &http.Client{Transport: toThisMachine(transport)}, own)
 			if down := (*net.OpError)(nil); errors.As(err, &down) {
-				err = fmt.Errorf("%w; if the server listens elsewhere, give health the same --config, --listen and --admin-listen", err)
+				err = fmt.Errorf("%w; if the server has another address, give health the same --config, --listen or --admin-listen", err)
 			}
 			return err
 		},
 	}
 	h.files.Add(cmd.Flags())
-	cmd.Flags().StringVar(&url, "url", "", "address to check (default /healthz of the configured server)")
+	cmd.Flags().StringVar(&url, "url", "", "URL to check (default /healthz of the configured server)")
 	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "time limit for the answer")
 	h.Settings = command.AddSettings(cmd, func(config.Option) bool { return true })
 	for _, o := range config.Options() { // accept all, to allow pasting the server's flags
@@ -103,9 +102,9 @@ func (h *healthCheck) url() (string, error) {
 	address, encrypted := cfg.AdminListen, cfg.OperatorTLS().Enabled()
 	switch {
 	case gateway && address == "":
-		return "", command.Usagef("admin_listen is empty, and a gateway answers /healthz there only, since it passes all other requests on: set admin_listen, or name what to check with --url")
+		return "", command.Usagef("a gateway answers /healthz only at its admin address: set admin_listen, or give --url")
 	case gateway && locked:
-		return "", command.Usagef("admin_client_ca is set: give --cert-file and --key-file, the client certificate for the admin address")
+		return "", command.Usagef("admin_client_ca is set: give a client certificate with --cert-file and --key-file")
 	case !gateway && (address == "" || locked || isSecond(cfg)):
 		address, encrypted = cfg.Listen, cfg.TLS.Enabled()
 	}

@@ -19,10 +19,10 @@ import (
 func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
 	pool, err := openPool(cfg, opts.Quota, opts.Logger) //nolint:contextcheck // the processes end with the pool
 	if err != nil {
-		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "passwords are hashed in the server", slog.Any("reason", err))
+		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "hashing passwords in the server process", slog.Any("reason", err))
 		return func() {}
 	}
-	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "passwords are hashed in processes of the lowest priority")
+	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "hashing passwords in low-priority processes")
 	opts.Separate = pool.Compute
 	atOnce := secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory}.AtOnce()
 	restore := shareMemory(int64(atOnce) * hashing.Memory)
@@ -44,7 +44,7 @@ func openPool(cfg *config.Config, quota float64, log *slog.Logger) (*hashing.Poo
 		return nil, fmt.Errorf("passwords.processes is %s", config.ProcessesOff)
 	}
 	if quota > 0 {
-		return nil, fmt.Errorf("a quota of %.3g processors, which stops all processes alike", quota)
+		return nil, fmt.Errorf("a CPU quota of %.3g processors throttles all processes alike", quota)
 	}
 	return hashing.Open(hashing.Options{Logger: log})
 }

@@ -16,7 +16,7 @@ func raiseProcs(ctx context.Context, held bool, lookup func(string) (string, boo
 		return
 	}
 	runtime.GOMAXPROCS(raised)
-	log.LogAttrs(ctx, slog.LevelDebug, "GOMAXPROCS raised for the commits of the embedded store, or for hashing passwords", slog.Int("from", n), slog.Int("to", raised))
+	log.LogAttrs(ctx, slog.LevelDebug, "GOMAXPROCS raised for store commits or password hashing", slog.Int("from", n), slog.Int("to", raised))
 }
 
 // raisedProcs returns the GOMAXPROCS of a server. It is one more than the number of processors if

@@ -40,21 +40,20 @@ func New(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server until SIGTERM or SIGINT, then stop gracefully; a second signal quits at once.
-After SIGTERM, requests are still taken for --drain-delay while /readyz fails, so that load
-balancers turn to other instances; after SIGINT (Ctrl-C) the stop begins at once.
+		Long: `Run the server until SIGTERM or SIGINT, then stop gracefully. A second signal stops it immediately.
+After SIGTERM, the server keeps serving for --drain-delay while /readyz fails, so that load
+balancers switch to other instances. SIGINT (Ctrl-C) skips the delay.
 
-Every setting can be given in the file of --config, in the environment and as a
-flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.
-A changed file is used while the server runs, as far as it can be, a few seconds later
-or at once after SIGHUP. One that is not valid, is empty or locks an operator's client
-out is not used, and logged.`,
+Give settings in the --config file, as environment variables (OAUTH_MONGODB_URI) or as flags
+(--mongodb-uri); a later one overrides an earlier one. The server rereads a changed file within
+seconds, or immediately on SIGHUP. It logs settings that need a restart, and rejects a file that is
+empty, invalid, or would lock out an admin client.`,
 		Example: `  oauth-server serve --demo
   oauth-server serve --config oauth-server.yaml --check-config
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
 	}
 	p := &program{Env: c, environment: true, load: loadServer, runDemo: serveDemo}
-	p.register(cmd, "run on a temporary store with demo clients and a demo user, and print commands to paste",
+	p.register(cmd, "run with demo data in a temporary store, and print commands to paste",
 		func(o config.Option) bool { return !o.IsGateway() })
 	return cmd
 }
@@ -63,18 +62,19 @@ out is not used, and logged.`,
 func NewGateway(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gateway",
-		Short: "Put the limits before the token endpoint of another server",
-		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token
-endpoint are limited per client and user, all others pass unchanged. No client has to be
-registered. With --judge it is no proxy, but answers nginx, Traefik or APISIX at /judge whether
-a token request may pass, and Envoy at --envoy-listen.
+		Short: "Run a gateway that limits the token endpoint of another server",
+		Long: `Run a gateway in front of another OAuth server until SIGTERM or SIGINT. It limits requests to the
+token endpoint per client and user, and passes all others unchanged. You need not register clients.
 
-Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
+With --judge, the gateway is not a proxy. It tells nginx, Traefik or APISIX at /judge, or Envoy at
+--envoy-listen, whether a token request may pass.
+
+Limits, dry-run, metrics and operator commands work as with oauth-server serve.`,
 		Example: `  oauth-server gateway --demo
   oauth-server gateway --upstream https://idp.example --token-path '/realms/*/token'`,
 	}
 	p := &program{Env: c, load: loadGateway, runDemo: gatewayDemo}
-	p.register(cmd, "run before a small server of its own, and print commands to paste", func(config.Option) bool { return true })
+	p.register(cmd, "run in front of a demo server, and print commands to paste", func(config.Option) bool { return true })
 	for _, o := range config.Options() {
 		if o.IsOwn() {
 			cmd.Flags().Lookup(o.Name).Hidden = true
@@ -86,7 +86,7 @@ Limits, dry-run, metrics and the commands of operators are those of oauth-server
 func (p *program) register(cmd *cobra.Command, demo string, wanted func(config.Option) bool) {
 	cmd.Args = command.Takes()
 	cmd.Flags().BoolVar(&p.check, "check-config", false, "validate the configuration and exit")
-	cmd.Flags().BoolVar(&p.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
+	cmd.Flags().BoolVar(&p.print, "print-config", false, "print the effective configuration as YAML, and exit")
 	cmd.Flags().BoolVar(&p.demo, "demo", false, demo)
 	p.Settings = command.AddSettings(cmd, wanted)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) }
@@ -143,7 +143,7 @@ func (p *program) run(ctx context.Context) error {
 func loadServer(sources config.Sources, _ bool) (*config.Config, error) {
 	cfg, err := config.Load(sources)
 	if err == nil && cfg.Gateway.Enabled() {
-		err = command.Usagef("gateway.upstream or gateway.judge is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
+		err = command.Usagef("gateway.upstream or gateway.judge is set: run oauth-server gateway, or remove the setting")
 	}
 	return cfg, err
 }
@@ -154,7 +154,7 @@ func loadGateway(sources config.Sources, demo bool) (*config.Config, error) {
 	}
 	cfg, err := config.Load(sources)
 	if err == nil && !cfg.Gateway.Enabled() {
-		err = command.Usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited; or --judge, before another proxy")
+		err = command.Usagef("--upstream is missing: give the URL of the server to limit, or --judge to answer another proxy")
 	}
 	return cfg, err
 }
@@ -172,7 +172,7 @@ func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app
 	hashes := hashesPasswords(cfg, &opts)
 	raiseProcs(ctx, cfg.Store.Embedded != nil || hashes, os.LookupEnv, opts.Logger)
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), hashes)
-	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
+	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen", slog.Any("heap", floor))
 	keeper := keepHeap(floor, cfg)
 	defer keeper.Stop()
 	return app.Serve(ctx, cfg, opts)

@@ -43,15 +43,15 @@ func writable(flag, path string, extensions ...string) error {
 func (s *simulation) outputsApart(logs []string) error {
 	taken := map[string]string{} // what paths are, by path
 	for _, path := range slices.Concat(logs, s.policies) {
-		taken[path] = "it is read"
+		taken[path] = "it is an input"
 	}
 	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}} {
 		for path, is := range taken {
 			if sameFile(path, out.path) {
-				return command.Usagef("%s: %s would be overwritten, and %s: name another file", out.flag, out.path, is)
+				return command.Usagef("%s: refusing to overwrite %s: %s; name another file", out.flag, out.path, is)
 			}
 		}
-		taken[out.path] = "is that of " + out.flag
+		taken[out.path] = "it is also the file of " + out.flag
 	}
 	return nil
 }

@@ -46,9 +46,9 @@ func (f *policyFiles) judged() (under string, files []simulate.PolicyFile, err e
 	limit := syntax.ShowLimit(adminapi.ShowLimit(ratelimit.DefaultLimit()))
 	switch {
 	case given == "":
-		under = "the limits that are built in, " + limit
+		under = "the built-in limits, " + limit
 	case len(of) > 0:
-		under = fmt.Sprintf("the limits of %s and, for %s in general, those that are built in, %s", given, strings.Join(of, " and "), limit)
+		under = fmt.Sprintf("the limits of %s and, for other %s, the built-in limits, %s", given, strings.Join(of, " and "), limit)
 	default:
 		under = "the limits of " + given
 	}
@@ -113,11 +113,11 @@ func (f *policyFiles) absent(r *simulate.Result) []string {
 		}
 		named = append(named, name)
 	}
-	what := "a client that has limits of its own"
+	what := "a client with its own limits"
 	if len(missing) > 1 {
-		what = fmt.Sprintf("%d clients that have limits of their own", len(missing))
+		what = fmt.Sprintf("%d clients with their own limits", len(missing))
 	}
-	return []string{fmt.Sprintf("The log has no request of %s: %s", what, strings.Join(named, ", "))}
+	return []string{fmt.Sprintf("The log has no requests of %s: %s", what, strings.Join(named, ", "))}
 }
 
 func yamlOf(v any) (string, error) {

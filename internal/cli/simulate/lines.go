@@ -14,11 +14,11 @@ import (
 
 // noRequests returns the error for logs without a token request.
 func noRequests(logs []string, l *traffic.Lines) error {
-	none := "there is no token request in " + strings.Join(logs, ", ")
+	none := "no token requests in " + strings.Join(logs, ", ")
 	if l.Skipped == 0 || l.Unread > 0 {
 		return fmt.Errorf("%s", none)
 	}
-	return fmt.Errorf("%s: read as %s, all that is in it is something else; --format chooses another format", none, formatsOf(l))
+	return fmt.Errorf("%s (read as %s); if the format is wrong, give --format", none, formatsOf(l))
 }
 
 // formatsOf lists the formats of the logs, each once.
@@ -49,10 +49,10 @@ func (s *simulation) warnFormats(l *traffic.Lines) {
 	}
 	for _, f := range l.Files {
 		if f.Format == "" {
-			s.Note("There is nothing to read in %s.", command.Printable(f.Name)) // it is empty, or cut off
+			s.Note("%s has nothing to read.", command.Printable(f.Name)) // it is empty, or cut off
 			continue
 		}
-		s.Note("%s is read as %s.", command.Printable(f.Name), f.Format)
+		s.Note("Reading %s as %s.", command.Printable(f.Name), f.Format)
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *simulation) warnLines(l *traffic.Lines) {
 	}
 	text := fmt.Sprintf("Of %d %s, %d %s", all, numberOf(all, "entry", "entries"), l.Read, numberOf(l.Read, "is a token request", "are token requests"))
 	if l.Skipped > 0 {
-		text += fmt.Sprintf(", %d %s none and %s skipped", l.Skipped, numberOf(l.Skipped, "is", "are"), numberOf(l.Skipped, "is", "are"))
+		text += fmt.Sprintf(", %d %s skipped as something else", l.Skipped, numberOf(l.Skipped, "is", "are"))
 	}
 	if l.Unread == 0 {
 		s.Note("%s.", text)

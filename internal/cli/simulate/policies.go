@@ -48,7 +48,7 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 		case len(errs) > 0:
 			return f.all, errs
 		case *of != "":
-			return f.all, command.Usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, *of)
+			return f.all, command.Usagef("--policies: %s and %s are of the same kind: give at most one configuration file and one file of limits", name, *of)
 		case of == &f.config:
 			err = f.readConfig(doc)
 		default:
@@ -68,7 +68,7 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 			return f.all, err
 		}
 		if slices.ContainsFunc(f.file.Targets(), func(target string) bool { return strings.HasPrefix(target, "candidates/") }) {
-			s.Note("%s: the candidates are not judged; try their limits with --limit.", f.limits)
+			s.Note("Ignoring the candidates in %s; try their limits with --limit.", f.limits)
 		}
 		f.settings = f.file.Values[clientcfg.SettingsTarget]
 	}
@@ -133,7 +133,7 @@ func (f *policyFiles) readLimits(file *syntax.File) error {
 	}
 	for id, tier := range f.all.TierOf {
 		if _, there := f.all.Tiers[tier]; !there {
-			errs = append(errs, file.Inside(clientcfg.PolicyTarget(id), "tier", fmt.Sprintf("there is no tier %q", tier)))
+			errs = append(errs, file.Inside(clientcfg.PolicyTarget(id), "tier", fmt.Sprintf("tier %q does not exist", tier)))
 		}
 	}
 	if len(errs) > 0 {

@@ -86,13 +86,13 @@ const shownOutstanding = 10
 
 func (s *simulation) showTarget(t *simulate.Target) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%s is the lowest limit of its kind that leaves %s of the %s untouched: %s of %s.\n",
+	fmt.Fprintf(&text, "\n%s is the lowest limit that leaves %s of the %s untouched: %s of %s.\n",
 		t.Limit, report.ExactPercent(t.Share), t.Of, command.Number(t.Untouched), command.Number(t.Count))
 	if len(t.Days) > 0 {
 		lowest := slices.IndexFunc(t.Days, func(d simulate.Day) bool { return d.Requests == t.Min })
-		fmt.Fprintf(&text, "Without any one of the %d days of the log it is %d", len(t.Days), t.Min)
+		fmt.Fprintf(&text, "Leaving out any one of the %d days, it is %d", len(t.Days), t.Min)
 		if t.Min < t.Max {
-			fmt.Fprintf(&text, " to %d: the lowest without %s", t.Max, t.Days[lowest].Without)
+			fmt.Fprintf(&text, " to %d; the lowest without %s", t.Max, t.Days[lowest].Without)
 		}
 		text.WriteString(".\n")
 	}

@@ -48,14 +48,14 @@ type logFlags struct {
 func New(c *command.Env) *cobra.Command {
 	s := &simulation{Env: c}
 	cmd := &cobra.Command{
-		Use: "simulate LOG...", Short: "Show who would be hit by limits, by replaying a log", Args: cobra.ArbitraryArgs,
-		Long: `Show who would be hit by limits: replay the token requests of a log, of this server or of
-another identity provider, through the code that decides in the server. No server is needed.
+		Use: "simulate LOG...", Short: "Show who limits would deny, by replaying a log", Args: cobra.ArbitraryArgs,
+		Long: `Show who limits would deny, by replaying the token requests in a log of this server or of another
+identity provider. It uses the same code as the server, but needs no server.
 
-LOG is a file, also with gzip or zstd; - is standard input. Several files are merged by time.
-Without --policies the limits are those that are built in. --limit and --preset compare limits.
---target finds the lowest limit that leaves a share of the clients or requests untouched.
-docs/simulate.md has formats and mappings.`,
+LOG is a file, which may be compressed with gzip or zstd; - reads standard input. Several files are
+merged by time. Without --policies, the built-in limits apply. Compare limits with --limit and
+--preset, or find the lowest limit that leaves most clients untouched with --target.
+docs/simulate.md describes log formats and mappings.`,
 		Example: `  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
   oauth-server simulate auth0.json --target 99.9% --write found.yaml`,
 		RunE: s.run,
@@ -68,27 +68,27 @@ docs/simulate.md has formats and mappings.`,
 func (l *logFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", events.Auto, "format of the log: "+strings.Join(events.Formats(), ", "))
-	f.StringVar(&l.mapping, "map", "", "which `FIELDS` are what, such as client=.app,user=.sub,time=.at")
-	f.StringVar(&l.zone, "zone", "UTC", "time `ZONE` of times that name none, such as Europe/Berlin")
-	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
+	f.StringVar(&l.mapping, "map", "", "`FIELDS` of a JSON or CSV log, such as client=.app,user=.sub,time=.at")
+	f.StringVar(&l.zone, "zone", "UTC", "time `ZONE` of times without one, such as Europe/Berlin")
+	f.BoolVar(&l.strict, "strict", false, "stop at the first unreadable line")
 }
 
 func (s *simulation) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.logFlags.register(cmd)
 	f.StringArrayVar(&s.policies, "policies", nil, "`FILE` of limits or configuration file; repeatable")
-	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: dry-run and outside of the canary share denies nothing")
+	f.BoolVar(&s.asConfigured, "as-configured", false, "apply dry-run and the canary share too, instead of enforcing everything")
 	f.StringArrayVar(&s.limits, "limit", nil, "`LIMITS` to compare, such as 50/60s,100/60s; repeatable")
 	f.StringArrayVar(&s.presets, "preset", nil, "`NAME` of a provider, to compare its limits: "+strings.Join(presetNames(), ", "))
 	f.StringVar(&s.target, "target", "", "`SHARE` to leave untouched, such as 99.9%")
 	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
-	f.StringVar(&s.write, "write", "", "with --target: write the limits found to this `FILE`, for limits apply")
-	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
-	f.IntVar(&s.maxKeys, "max-keys", counting.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
-	f.IntVar(&s.top, "top", 0, "how many clients to show (default 20, with -o json 10,000)")
+	f.StringVar(&s.write, "write", "", "with --target: write the limits to `FILE`, for limits apply")
+	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "token lifetime, if the log does not show it")
+	f.IntVar(&s.maxKeys, "max-keys", counting.DefaultMaxKeys, "most users and clients counted at once, like rate_limit.max_keys")
+	f.IntVar(&s.top, "top", 0, "number of clients to show (default 20; 10,000 with -o json)")
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
-	f.StringVar(&s.report, "report", "", "write the answer as a page to this `FILE`, .html")
+	f.StringVar(&s.report, "report", "", "write an HTML report to this `FILE`")
 	_ = cmd.MarkFlagFilename("report", "html")
 }
 
@@ -190,7 +190,7 @@ func (s *simulation) options() (o simulate.Options, err error) {
 	for _, name := range s.presets {
 		i := slices.Index(presetNames(), name)
 		if i < 0 {
-			errs.Add("--preset", "there is no preset %q; there are %s", name, strings.Join(presetNames(), ", "))
+			errs.Add("--preset", "unknown preset %q; the presets are %s", name, strings.Join(presetNames(), ", "))
 			continue
 		}
 		p := preset.All()[i]
@@ -219,10 +219,10 @@ func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielder
 	}
 	if s.target == "" {
 		if s.write != "" {
-			errs.Add("--write", "there is nothing to write without --target")
+			errs.Add("--write", "needs --target")
 		}
 		if of == simulate.OfRequests {
-			errs.Add("--of", "there is nothing to find without --target")
+			errs.Add("--of", "needs --target")
 		}
 		return nil, errs
 	}
@@ -232,7 +232,7 @@ func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielder
 		errs.Add("--target", "%q is not a share above 0%% and up to 100%%, such as 99.9%%", s.target)
 		return nil, errs
 	case percent <= 1 && !strings.HasSuffix(s.target, "%"):
-		errs.Add("--target", "is %s a percentage, or a part of 1? Write %s%% or %s%%", s.target, s.target, strconv.FormatFloat(100*percent, 'g', 10, 64))
+		errs.Add("--target", "%s is ambiguous: write %s%% or %s%%", s.target, s.target, strconv.FormatFloat(100*percent, 'g', 10, 64))
 		return nil, errs
 	}
 	if len(forms) == 0 {
@@ -291,7 +291,7 @@ func splitLimits(values []string) (specs []string) {
 // open opens the logs.
 func (s *simulation) open(logs []string) (*events.Reader, error) {
 	if len(logs) == 0 {
-		return nil, command.Usagef("simulate: LOG is missing; - is standard input")
+		return nil, command.Usagef("simulate: LOG is missing; use - for standard input")
 	}
 	mapping, err := events.ParseMapping(s.mapping)
 	if err != nil {
@@ -299,10 +299,10 @@ func (s *simulation) open(logs []string) (*events.Reader, error) {
 	}
 	zone, err := time.LoadLocation(s.zone)
 	if err != nil {
-		return nil, command.Usagef("--zone: %q is no time zone, such as Europe/Berlin", s.zone)
+		return nil, command.Usagef("--zone: unknown time zone %q: give a name such as Europe/Berlin", s.zone)
 	}
 	if !slices.Contains(events.Formats(), s.format) {
-		return nil, command.Usagef("--format: %q is none of %s", s.format, strings.Join(events.Formats(), ", "))
+		return nil, command.Usagef("--format: %q is not one of %s", s.format, strings.Join(events.Formats(), ", "))
 	}
 	r, err := events.Open(logs, events.Options{Format: s.format, Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.In})
 	if wrong := (*events.MappingError)(nil); errors.As(err, &wrong) {

@@ -20,7 +20,7 @@ func (s *simulation) writePolicies(text string) error {
 	if err := os.WriteFile(s.write, []byte(text), fileMode); err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
-	s.Note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)
+	s.Note("Wrote the limits to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	fmt.Fprintf(&out, "# The lowest limits that leave %s of the %s untouched, of the requests from %s to %s.\n",
 		report.ExactPercent(t.Share), t.Of, command.DateTime(r.From), command.DateTime(r.To))
 	if s.files.settings == nil {
-		out.WriteString("# The other settings are those of the configuration file.\n")
+		out.WriteString("# All other settings come from the configuration file.\n")
 	}
 	doc := map[string]any{"settings": settings}
 	if s.files.file != nil { // its other sections stay

@@ -42,7 +42,7 @@ func (f *dataFileFlags) add(c *command.Env, cmd *cobra.Command) {
 // the file has to be named explicitly, to avoid copying or replacing another server's file.
 func (f *dataFileFlags) find() error {
 	if server := f.Variable("OAUTH_SERVER"); server != "" && f.settings.StoreFlag() == "" {
-		return command.Usagef("OAUTH_SERVER names %s, but this command works on a data file of this machine: name that with --data or --config", server)
+		return command.Usagef("OAUTH_SERVER names %s, but this command needs a local data file: give --data or --config", server)
 	}
 	cfg, err := config.LoadStore(f.settings.Sources(f.Environ))
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *dataFileFlags) find() error {
 	}
 	f.Timeout = 30 * time.Second
 	if f.path = app.DataFile(cfg.Store); f.path == "" {
-		return command.Usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/mongodb.md says")
+		return command.Usagef("the store is MongoDB: use mongodump and mongorestore (see docs/mongodb.md)")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (f *dataFileFlags) store() string {
 
 // holderOfFile returns the admin API of the server that holds the data file.
 func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
-	return f.Holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that starts right now, or serves no operators on this machine: try again, or stop it first", f.path))
+	return f.Holder(ctx, f.path, fmt.Errorf("%s is in use by another process, probably a server that is starting or has no admin address on this machine: try again, or stop it first", f.path))
 }
 
 type backupFlags struct {
@@ -81,22 +81,23 @@ type backupFlags struct {
 func NewBackup(c *command.Env) *cobra.Command {
 	f := &backupFlags{}
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Copy the data file of the embedded store, while a server uses it or not", Args: command.Takes("FILE"),
-		Long: `Copy the data file of the embedded store, as it is at one moment, to FILE. If a server holds
-the data file, it makes the copy and serves meanwhile; the command finds it by the key beside
-the data file, so it has to run on the same machine, as the owner of that file. The copy is
-read and checked as a whole before FILE is there.
+		Use: "backup FILE", Short: "Copy the data file of the embedded store, even while a server runs", Args: command.Takes("FILE"),
+		Long: `Write a consistent copy of the data file of the embedded store to FILE.
 
-A backup holds all that the data file does: signing keys (encrypted if keys.secret is set),
-hashes of passwords, digests of secrets. Only its owner may read FILE. With "-" it is written
-to standard output, and not checked: oauth-server restore --check does that. A file that the
-shell makes for it with > can be read by others, unless umask 077 came first.`,
+A running server makes the copy while it serves. Run the command on the same machine as the owner
+of the data file: it finds the server through a key file beside it. FILE appears only once the copy
+is complete and checked.
+
+A backup contains everything in the data file: signing keys (encrypted if keys.secret is set),
+password hashes and digests of secrets. Only you can read FILE. "-" writes to standard output
+without a check: check it with "oauth-server restore --check", and run umask 077 before you
+redirect it to a file.`,
 		Example: `  oauth-server backup /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db
   oauth-server backup - | age -r age1... > oauth-server.db.age
   (umask 077; oauth-server backup - > oauth-server.backup)`,
 	}
 	f.add(c, cmd)
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
+	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing FILE")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := command.UntilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no partial file with keys
 		defer cancel()
@@ -104,7 +105,7 @@ shell makes for it with > can be read by others, unless umask 077 came first.`,
 			return err
 		}
 		if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("there is no data file %s: name it with --data", f.path)
+			return fmt.Errorf("data file %s does not exist: give --data", f.path)
 		}
 		if args[0] == "-" {
 			return f.toOutput(ctx)
@@ -116,16 +117,16 @@ shell makes for it with > can be read by others, unless umask 077 came first.`,
 
 func (f *backupFlags) toOutput(ctx context.Context) error {
 	if f.Terminal {
-		return command.Usagef("standard output is a terminal: name a file, or another command after |")
+		return command.Usagef("standard output is a terminal: give a file, or pipe the output")
 	}
 	if file, ok := f.Out.(*os.File); ok && openToOthers(file) {
-		f.Note("warning: others can read the file that standard output is, and a backup holds keys: begin with umask 077")
+		f.Note("warning: other users can read the output file, and a backup contains keys: run umask 077 first")
 	}
 	w := &counting{Writer: f.Out}
 	if err := f.copy(ctx, w); err != nil {
 		return err
 	}
-	f.Note("wrote %d bytes, which are not checked: oauth-server restore --check FILE does that", w.n)
+	f.Note("wrote %d bytes; check them with: oauth-server restore --check FILE", w.n)
 	return nil
 }
 
@@ -166,7 +167,7 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	}
 	n, err := api.Stream(ctx, "/backup", query, w)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the server ended the copy after %d bytes, because the copy or its reader took too long; its log says why", n)
+		return fmt.Errorf("the server ended the copy after %d bytes because it took too long; see the server's log", n)
 	}
 	return err
 }
@@ -193,7 +194,7 @@ func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
 	}
 	sum, err := app.InspectDataFile(ctx, part.Name())
 	if err != nil {
-		return fmt.Errorf("the copy is not whole: %w", err)
+		return fmt.Errorf("check the copy: %w", err)
 	}
 	if err := errors.Join(part.Close(), f.mayWrite(file)); err != nil {
 		return err
@@ -224,9 +225,9 @@ func (f *backupFlags) mayWrite(file string) error {
 	case os.SameFile(there, data):
 		return command.Usagef("%s is the data file itself", file)
 	case !there.Mode().IsRegular():
-		return command.Usagef("%s is no regular file", file)
+		return command.Usagef("%s is not a regular file", file)
 	case !f.force:
-		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
+		return fmt.Errorf("%s already exists: give another file, or overwrite it with --force", file)
 	}
 	return nil
 }
@@ -257,7 +258,7 @@ func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took tim
 	s := shown(file, sum)
 	s.Seconds = took.Seconds()
 	rows := append([][]string{{"backup", file}}, rowsOf(sum)...)
-	return f.List(s, append(rows, []string{"took", took.Round(time.Millisecond).String() + ", with the check"})...)
+	return f.List(s, append(rows, []string{"took", took.Round(time.Millisecond).String() + ", including the check"})...)
 }
 
 // rowsOf describes the contents of a data file as table rows.
@@ -272,7 +273,7 @@ func rowsOf(sum *app.DataFileSummary) [][]string {
 		{"audit trail", trail},
 	}
 	if lost := unreadable(sum); lost != "" {
-		rows = append(rows, []string{"not readable", lost})
+		rows = append(rows, []string{"unreadable", lost})
 	}
 	return rows
 }

@@ -20,7 +20,7 @@ import (
 
 // NewKeys makes the commands on signing keys.
 func NewKeys(c *command.Env) *cobra.Command {
-	return command.Group("keys", "List and replace the keys that access tokens are signed with", newKeysList(c), newKeysRotate(c))
+	return command.Group("keys", "List and replace the signing keys of access tokens", newKeysList(c), newKeysRotate(c))
 }
 
 // onKeys is like onStore, for commands that also need the settings of the signing keys.
@@ -56,9 +56,10 @@ const (
 func newKeysList(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the signing keys, and how they are encrypted in the store", Args: command.Takes(),
-		Long: `List the signing keys, and how they are encrypted in the store. Give the secrets of
-the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key:
-"current" is the first of keys.secret, "second" the one after it, and "other" neither.`,
+		Long: `List the signing keys, and how they are encrypted in the store.
+
+To see which secret encrypts a key, give the secrets of the servers, such as in OAUTH_KEYS_SECRET:
+"current" is the first one in keys.secret, "second" the next, and "other" none of them.`,
 		Example: "  oauth-server keys list\n  oauth-server keys list --mongodb-uri mongodb://localhost",
 	}
 	return onKeys(c, cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
@@ -102,32 +103,31 @@ func showKeys(stored []keys.Record, secrets keys.Secrets, now time.Time) []shown
 	return shown
 }
 
-const keysRotateLong = `Make the next signing key. It is published at once and signs a day later, when
-verifiers have it; the key before it is deleted when its last token has expired.
-Servers do this by themselves, every tokens.key_rotation.
+const keysRotateLong = `Make the next signing key. It is published immediately and signs a day later, once verifiers have
+it. The previous key is deleted when its last token has expired. Servers also do this themselves,
+every tokens.key_rotation.
 
-With --now the new key signs at once, and all others are withdrawn: servers refuse
-their tokens within two seconds. Verifiers of JWTs that cache the key set accept
-them until they fetch it again, five minutes later if they follow its Cache-Control.
-Use it when a private key may be known to others. Refresh tokens and sessions stay.
+If a private key may have leaked, add --now: the new key signs immediately, and all others are
+withdrawn. Servers refuse their tokens within two seconds; verifiers that cache the key set may
+accept them for up to five minutes. Refresh tokens and sessions stay valid.
 
-The new key is encrypted like the one before it, so give the same secrets as to the
-servers, in OAUTH_KEYS_SECRET and so on. If that secret is lost, stop all servers and
-run this with a new one and --secret-lost, then start them with the new one.`
+The new key is encrypted like the previous one: give the secrets of the servers, such as in
+OAUTH_KEYS_SECRET. If they are lost, stop all servers, run this with a new secret and
+--secret-lost, and start the servers with the new secret.`
 
 func newKeysRotate(c *command.Env) *cobra.Command {
 	var now, yes, lost bool
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Replace the signing key, with --now at once", Long: keysRotateLong, Args: command.Takes(),
+		Use: "rotate", Short: "Replace the signing key", Long: keysRotateLong, Args: command.Takes(),
 		Example: "  oauth-server keys rotate\n  oauth-server keys rotate --now",
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&now, "now", false, "let the new key sign at once, and withdraw all others")
-	flags.BoolVarP(&yes, "yes", "y", false, "confirm --now beforehand")
-	flags.BoolVar(&lost, "secret-lost", false, "with --now: encrypt by keys.secret although the keys so far are encrypted by another secret")
+	flags.BoolVar(&now, "now", false, "sign with the new key immediately, and withdraw all others")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask before --now")
+	flags.BoolVar(&lost, "secret-lost", false, "with --now: encrypt with keys.secret although existing keys use another secret")
 	return onKeys(c, cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
 		if lost && !now {
-			return command.Usagef("--secret-lost is for --now only")
+			return command.Usagef("--secret-lost needs --now")
 		}
 		secrets, err := cfg.Keys.Secrets()
 		if err != nil {
@@ -147,7 +147,7 @@ func newKeysRotate(c *command.Env) *cobra.Command {
 		if err := showReplaced(c, replaced{showKeys(made, secrets, r.Time), ids(withdrawn)}, err); err != nil {
 			return err
 		}
-		c.Note("Servers refuse every earlier access token within two seconds. Clients must get a new one.")
+		c.Note("Servers refuse all existing access tokens within two seconds. Clients must get new ones.")
 		return nil
 	})
 }
@@ -162,7 +162,7 @@ func confirmReplacement(ctx context.Context, c *command.Env, store app.Store) er
 	case len(stored) == 0:
 		return keys.ErrNoKeys
 	}
-	c.Note("Every access token so far becomes invalid. Clients must get a new one.")
+	c.Note("All existing access tokens become invalid. Clients must get new ones.")
 	return c.Confirm()
 }
 
@@ -190,7 +190,7 @@ func showReplaced(c *command.Env, r replaced, err error) error {
 	for _, k := range r.Made {
 		text.WriteString("made " + k.ID + " (" + string(k.Algorithm) + "), which signs from " + k.ActiveFrom.UTC().Format(time.RFC3339) + "\n")
 		if k.Encryption == keys.Plain {
-			c.Note("%s is stored in clear, like the key before it.", k.ID)
+			c.Note("%s is stored unencrypted, like the previous key.", k.ID)
 		}
 	}
 	for _, id := range r.Withdrawn {

@@ -18,7 +18,7 @@ import (
 // NewMigrate makes the group of the migrate commands. The group takes a flag itself: migrate
 // --dry-run is short for migrate up --dry-run.
 func NewMigrate(c *command.Env) *cobra.Command {
-	cmd := command.Group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
+	cmd := command.Group("migrate", "Migrate a MongoDB database to this release, and check it",
 		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
 	dry := dryRunFlag(cmd)
 	onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error { return showPlan(ctx, c, db) })
@@ -46,10 +46,10 @@ type shownMigration struct {
 
 func newMigrateUp(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "up", Short: "Apply the migrations that are missing", Args: command.Takes(),
-		Long: `Apply the migrations that are missing, in their order. It is safe to run this in
-several places at once, and again after it was interrupted. A command that a deadlock or
-a running index build is in the way of is repeated for up to ten minutes.`,
+		Use: "up", Short: "Apply the missing migrations", Args: command.Takes(),
+		Long: `Apply the missing migrations in order. You can run this in several places at once, and again after
+an interruption. A command that a deadlock or an index build blocks is retried for up to ten
+minutes.`,
 		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
   oauth-server migrate up --mongodb-uri mongodb://localhost`,
 	}

@@ -17,23 +17,23 @@ import (
 const ttlWait = 3 * time.Minute
 
 // errInexact means that a check failed that exact counting depends on.
-var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/mongodb.md")
+var errInexact = errors.New("counts would not be exact on this database: see the failed checks above, and docs/mongodb.md")
 
 func newMigrateVerify(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that counts are exact on this database", Args: command.Takes(),
-		Long: `Check that counts are exact on this database server, and what else it offers. The
-checks write into a scratch collection of a random name, which is removed in the end,
-also after an error or Ctrl-C; nothing else is changed. The user needs the rights to
-create and drop a collection (readWrite).
+		Long: `Check that counts are exact on this database server.
 
-docs/mongodb.md lists the checks by their numbers. The exit status is 1 if
-counts would not be exact, or if not all checks could be run. TTL deletion may be
-missing: that is shown, and is no failure.`,
+The checks write to a scratch collection with a random name, and remove it at the end, even after
+an error or Ctrl-C. Nothing else is changed. The user needs the right to create and drop a
+collection (readWrite).
+
+The exit status is 1 if counts would not be exact, or if a check could not run. Missing TTL
+deletion is reported, but is not a failure. docs/mongodb.md describes the checks by number.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
 	}
-	wait := cmd.Flags().Bool("wait-ttl", false, "also wait until the server deletes an expired document, for up to three minutes")
+	wait := cmd.Flags().Bool("wait-ttl", false, "also wait up to three minutes for the server to delete an expired document")
 	return onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error {
 		options := app.VerifyOptions{}
 		if *wait {

@@ -22,23 +22,22 @@ func NewRecords(c *command.Env) *cobra.Command {
 	var remove, yes bool
 	var reason string
 	cmd := &cobra.Command{
-		Use: "records [TABLE[/KEY]...]", Short: "Show the stored records that cannot be read, and delete them",
-		Long: `Show the stored records that this version cannot read, because they were edited by hand
-or damaged, or a newer version wrote them: all of them, or those of the tables and keys that
-are named. With --delete those are deleted. If a newer version wrote them, update instead.
+		Use: "records [TABLE[/KEY]...]", Short: "Show or delete unreadable records in the store",
+		Long: `Show stored records that this version cannot read, because they are damaged, were edited by hand or
+come from a newer version: all of them, or those in the named tables or with the named keys.
 
-A server that holds a data file must be stopped first. docs/data.md says for each table
-what deleting a record means.`,
+With --delete, delete the named ones. docs/data.md says what this means for each table. If a newer
+version wrote the records, upgrade instead. Stop a server that uses the data file first.`,
 		Example: `  oauth-server records --mongodb-uri mongodb://localhost
   oauth-server records --delete 'agreements/ada shop'`,
 	}
-	cmd.Flags().BoolVar(&remove, "delete", false, "delete them")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "confirm --delete beforehand")
+	cmd.Flags().BoolVar(&remove, "delete", false, "delete the named records")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before --delete")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
 	set := command.AddSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		if remove && len(names) == 0 {
-			return command.Usagef("--delete needs the names of tables or records")
+			return command.Usagef("--delete needs the name of a table or record")
 		}
 		cfg, err := config.LoadStore(set.Sources(c.Environ))
 		if err != nil {
@@ -81,7 +80,7 @@ func named(found []repositories.UnreadableRecord, names []string) (some []reposi
 			}
 		}
 		if len(some) == before {
-			err = errors.Join(err, fmt.Errorf("%s: every record can be read, so nothing was done", name))
+			err = errors.Join(err, fmt.Errorf("%s: all records are readable, nothing was deleted", name))
 		}
 	}
 	return some, err

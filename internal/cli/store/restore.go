@@ -31,27 +31,26 @@ type restoreFlags struct {
 func NewRestore(c *command.Env) *cobra.Command {
 	f := &restoreFlags{}
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Put a backup in the place of the data file of the embedded store", Args: command.Takes("FILE"),
-		Long: `Put a backup in the place of the data file of the embedded store. The backup is checked as a
-whole before anything is touched, and the former data file is kept beside the new one. If a
-server holds the data file, it stops serving, starts afresh with the new one in the same
-process, and goes back to the former one if it cannot start.
+		Use: "restore FILE", Short: "Replace the data file of the embedded store with a backup", Args: command.Takes("FILE"),
+		Long: `Replace the data file of the embedded store with a backup. The backup is checked first, and the old
+data file is kept beside the new one. A running server restarts itself with the new file, and
+returns to the old one if it cannot start.
 
-What was issued before the restoration is worthless then: all users sign in again, all
-clients get new tokens, and users are asked for their consent again. With --keep-sessions that
-is as it was when the backup was made: codes and refresh tokens that were used since are good
-again, and what was revoked since is not revoked any more. In both cases clients, secrets,
-users, passwords, operators, limits and signing keys are those of the backup.`,
+All tokens, codes, sessions and consents become invalid: users sign in again, and clients get new
+tokens. With --keep-sessions they return to the state of the backup: codes and refresh tokens used
+or revoked since then are valid again.
+
+Clients, users, limits and signing keys always come from the backup.`,
 		Example: `  oauth-server restore /var/backups/oauth-server.db --check
   oauth-server restore /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db`,
 	}
 	f.add(c, cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.check, "check", false, "check the backup, show what it holds and change nothing")
-	flags.BoolVar(&f.keep, "keep-sessions", false, "leave sessions, refresh tokens, codes and consents as they are in the backup")
+	flags.BoolVar(&f.check, "check", false, "check the backup, show its contents and change nothing")
+	flags.BoolVar(&f.keep, "keep-sessions", false, "keep the sessions, refresh tokens, codes and consents in the backup")
 	flags.BoolVar(&f.yes, "yes", false, "replace the data file without asking")
-	flags.BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
-	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for a running server to start afresh")
+	flags.BoolVar(&f.create, "create", false, "create a missing data file without asking")
+	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for a running server to restart")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := command.UntilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no file with keys
 		defer cancel()
@@ -64,9 +63,9 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	sum, err := app.InspectDataFile(ctx, backup)
 	switch {
 	case errors.Is(err, app.ErrStoreHeld):
-		return fmt.Errorf("%s is open in another process, so it is no backup", backup)
+		return fmt.Errorf("%s is open in another process, so it is not a backup", backup)
 	case err != nil:
-		return fmt.Errorf("the backup cannot be used: %w", err)
+		return fmt.Errorf("check the backup: %w", err)
 	case f.check:
 		return f.List(shown(backup, &sum), append([][]string{{"backup", backup}}, rowsOf(&sum)...)...)
 	}
@@ -81,7 +80,7 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	case errors.Is(err, app.ErrStoreHeld):
 		return f.throughServer(ctx, backup, &sum)
 	case errors.Is(err, app.ErrNoDataFile):
-		return fmt.Errorf("nothing was restored: %w; name the data file with --data, or move this away and restore with --create", err)
+		return fmt.Errorf("nothing was restored: %w; give --data, or move this file away and add --create", err)
 	case err != nil:
 		return err
 	}
@@ -115,7 +114,7 @@ func isSame(a, b string) bool {
 func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool) error {
 	if isNew && f.create || !isNew && f.yes {
 		if lost := unreadable(sum); lost != "" {
-			f.Note("not readable in the backup: %s", lost)
+			f.Note("unreadable in the backup: %s", lost)
 		}
 		return nil
 	}
@@ -127,9 +126,9 @@ func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool
 		return f.ConfirmNew(f.store())
 	}
 	if f.keep {
-		f.Note("What was issued stays as good as the backup has it, also what was used or revoked since.")
+		f.Note("Tokens and codes in the backup are valid again, even if they were used or revoked since.")
 	} else {
-		f.Note("All users have to sign in again, and all clients get new tokens.")
+		f.Note("All users must sign in again, and all clients must get new tokens.")
 	}
 	return f.Confirm()
 }
@@ -157,7 +156,7 @@ func former(kept string) string {
 	if kept == "" {
 		return ""
 	}
-	return "; the former data file is " + kept
+	return "; the old data file is " + kept
 }
 
 // throughServer makes the server that holds the data file replace it, and waits until the server
@@ -192,19 +191,19 @@ func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *ap
 	case now == f.path && started:
 		return f.done(backup, f.newestKept())
 	case now == f.path:
-		return fmt.Errorf("the data file is the backup now, but the server has not started afresh within %s: look at its log", f.wait)
+		return fmt.Errorf("the backup is in place, but the server did not restart within %s: see its log", f.wait)
 	case withdrawn && started:
-		return errors.New("the server has started afresh without the backup: nothing was restored, its log says why")
+		return errors.New("nothing was restored: the server restarted without the backup: see its log")
 	case withdrawn && ctx.Err() != nil:
-		return errors.New("interrupted before the server had taken the backup, and it does not any more: nothing was restored")
+		return errors.New("nothing was restored: interrupted before the server took the backup")
 	case withdrawn:
-		return fmt.Errorf("the server has not taken the backup within %s, and does not any more: nothing was restored, look at its log", f.wait)
+		return fmt.Errorf("nothing was restored: the server did not take the backup within %s: see its log", f.wait)
 	case strings.HasPrefix(now, f.path+".before-restore-"):
-		return errors.New("the backup was restored, but another restoration has replaced it since")
+		return errors.New("the backup was restored, but another restore has replaced it")
 	case now != "":
-		return fmt.Errorf("the server did not start with the backup (it is %s) and has put the former data file back: its log says why", now)
+		return fmt.Errorf("the server could not start with the backup (now %s) and returned to the old data file: see its log", now)
 	}
-	return errors.New("the server has dropped the backup: nothing was restored, its log says why")
+	return errors.New("nothing was restored: the server rejected the backup: see its log")
 }
 
 // nameNow returns the current name of a prepared file: the data file's or a neighbour's; empty if

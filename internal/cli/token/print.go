@@ -58,12 +58,12 @@ func printTokenText(c *command.Env, response tokenResponse, result *tokenclient.
 	}
 	claims := result.Claims
 	if claims == nil {
-		_, err := fmt.Fprintln(c.Out, "The access token is opaque, so it has no claims to show.")
+		_, err := fmt.Fprintln(c.Out, "The access token is opaque and has no claims to show.")
 		return err
 	}
 	checked := "decoded, and verified with the server's published keys"
 	if !claims.Verified {
-		checked = "only decoded, NOT verified: " + claims.Problem
+		checked = "decoded, NOT verified: " + claims.Problem
 	}
 	if _, err := fmt.Fprintf(c.Out, "Claims of the access token, %s:\n", checked); err != nil {
 		return err
@@ -75,10 +75,10 @@ func originWords(result *tokenclient.Result) string {
 	words := map[tokenclient.Origin]string{
 		tokenclient.Issued:    "newly issued",
 		tokenclient.Refreshed: "refreshed",
-		tokenclient.Reused:    "reused from the cache without asking the server",
+		tokenclient.Reused:    "reused from the cache",
 	}[result.Origin]
 	if result.CacheFile != "" && result.Origin != tokenclient.Reused {
-		words += ", kept in " + result.CacheFile
+		words += ", cached in " + result.CacheFile
 	}
 	return words
 }

@@ -18,14 +18,13 @@ import (
 // defaultIssuer is the default issuer of serve.
 const defaultIssuer = "http://127.0.0.1:9096"
 
-const tokenLong = `Get a token from an authorization server, and reuse and refresh it.
+const tokenLong = `Get a token from an authorization server. The command caches it in a file that only you can read,
+reuses it until shortly before it expires, and then refreshes it.
 
-The endpoints come from the server's metadata. The token is cached in a file that only you can
-read, reused until shortly before it expires, and then refreshed.
-
-Other users of this machine can see a secret in a flag. Use OAUTH_CLIENT_SECRET,
-OAUTH_PASSWORD or the -stdin flags instead. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME
-replace their flags too. OAUTH_CLIENT_SECRET belongs to the client in OAUTH_CLIENT_ID only.`
+The endpoints come from the server's metadata. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME can
+replace their flags. Other users of this machine can see a secret in a flag: use
+OAUTH_CLIENT_SECRET, OAUTH_PASSWORD or the -stdin flags instead. OAUTH_CLIENT_SECRET is used only
+for the client in OAUTH_CLIENT_ID.`
 
 //nolint:gosec // G101: command lines, no credentials
 const tokenExample = `  oauth-server token --grant client_credentials --client-id shop --client-secret-stdin < secret
@@ -47,7 +46,7 @@ func New(c *command.Env) *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
 		Use:     "token --grant GRANT --client-id ID",
-		Short:   "Get a token, and reuse and refresh it",
+		Short:   "Get a token, cache it and refresh it",
 		Long:    tokenLong,
 		Example: tokenExample,
 		Args:    command.Takes(),
@@ -61,24 +60,24 @@ func New(c *command.Env) *cobra.Command {
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	flags, r := cmd.Flags(), &f.request
-	flags.StringVar(&r.Issuer, "issuer", "", "`URL` of the issuer, as it names itself (default "+defaultIssuer+")")
+	flags.StringVar(&r.Issuer, "issuer", "", "`URL` of the issuer, as in its metadata (default "+defaultIssuer+")")
 	flags.StringVar(&f.grant, "grant", "", "client_credentials, authorization_code, refresh_token or password")
 	flags.StringVar(&r.ClientID, "client-id", "", "ID of the client")
-	flags.StringVar(&r.ClientSecret, "client-secret", "", "secret of the client; none for a public client")
+	flags.StringVar(&r.ClientSecret, "client-secret", "", "secret of the client; leave out for a public client")
 	flags.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
 	flags.StringArrayVar(&r.Scopes, "scope", nil, "`SCOPE` to request; repeatable")
 	flags.StringVar(&r.Username, "username", "", "the user, for the password grant")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "read the user's password from standard input")
-	flags.StringVar(&r.RefreshToken, "refresh-token", "", "refresh token (default the one in the cache)")
+	flags.StringVar(&r.RefreshToken, "refresh-token", "", "refresh token (default from the cache)")
 	flags.BoolVar(&f.refreshStdin, "refresh-token-stdin", false, "read the refresh token from standard input")
-	flags.IntVar(&r.RedirectPort, "redirect-port", 0, "port of the loopback listener for the code; 0 for a free one")
+	flags.IntVar(&r.RedirectPort, "redirect-port", 0, "port of the loopback listener for the code; 0: any free port")
 	flags.StringVar(&r.RedirectPath, "redirect-path", "/callback", "path of the redirect URI, as registered")
 	flags.BoolVar(&f.open, "open", false, "open the sign-in page in a browser")
-	flags.StringVar(&r.CacheFile, "cache", "", "file to cache this token in (default one in the user's cache directory)")
-	flags.BoolVar(&f.noCache, "no-cache", false, "neither reuse nor cache a token")
+	flags.StringVar(&r.CacheFile, "cache", "", "cache file of the token (default in your cache directory)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "do not cache the token or reuse a cached one")
 	flags.BoolVar(&r.Force, "force", false, "request a new token even if the cached one is still valid")
-	flags.BoolVar(&f.wait, "wait", false, "after a 429, wait as long as it names and retry")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for everything, signing in and waiting included")
+	flags.BoolVar(&f.wait, "wait", false, "after a 429, wait for Retry-After and retry")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for everything, including sign-in and waiting")
 }
 
 func (f *tokenFlags) run(cmd *cobra.Command, c *command.Env) error {
@@ -131,7 +130,7 @@ func (f *tokenFlags) readStdin(c *command.Env) error {
 			continue
 		}
 		if *from.field != "" {
-			return command.Usagef("--%s and --%[1]s-stdin contradict each other", from.flag)
+			return command.Usagef("--%s and --%[1]s-stdin cannot be used together", from.flag)
 		}
 		into = append(into, from.field)
 	}
@@ -143,13 +142,13 @@ func (f *tokenFlags) readStdin(c *command.Env) error {
 		*into[0] = line
 		return err
 	default:
-		return command.Usagef("only one secret can be read from standard input")
+		return command.Usagef("only one of the -stdin flags can be used")
 	}
 }
 
 func (f *tokenFlags) placeCache() (err error) {
 	if f.noCache && f.request.CacheFile != "" {
-		return command.Usagef("--cache and --no-cache contradict each other")
+		return command.Usagef("--cache and --no-cache cannot be used together")
 	}
 	if f.noCache || f.request.CacheFile != "" {
 		return nil
@@ -192,5 +191,5 @@ func (f *tokenFlags) explain(err error) error {
 	if refused.RetryAfter > 0 {
 		when = "in " + refused.RetryAfter.String()
 	}
-	return fmt.Errorf("%w; a code or refresh token stays valid meanwhile; try again %s, or let --wait do so", err, when)
+	return fmt.Errorf("%w; try again %s, or give --wait; an unused code or refresh token stays valid", err, when)
 }

@@ -119,7 +119,7 @@ func CheckSelector(label string) error {
 // Check returns what is wrong with sorted pairs: duplicate names are adjacent.
 func Check(pairs []string) (errs fielderr.Errors) {
 	if len(pairs) > MostLabels {
-		errs.Add("labels", "has %d, more than %d", len(pairs), MostLabels)
+		errs.Add("labels", "has %d, more than the maximum of %d", len(pairs), MostLabels)
 	}
 	before := ""
 	for _, pair := range pairs {
@@ -128,7 +128,7 @@ func Check(pairs []string) (errs fielderr.Errors) {
 		case err != nil:
 			errs.Add(fielderr.Join("labels", name), "%v", err)
 		case name == before:
-			errs.Add(fielderr.Join("labels", name), "is given twice")
+			errs.Add(fielderr.Join("labels", name), "is a duplicate")
 		}
 		before = name
 	}
@@ -142,9 +142,9 @@ func checkPair(pair string) (name string, err error) {
 	case !ok:
 		return name, fmt.Errorf("%q is not name=value", pair)
 	case name == "" || len(name) > labelLength || strings.Trim(name, labelNameBytes) != "":
-		return name, fmt.Errorf("the name %q needs 1 to %d characters of a-z, 0-9, '.', '_' and '-'", name, labelLength)
+		return name, fmt.Errorf("the name %q must have 1 to %d characters of a-z, 0-9, '.', '_' and '-'", name, labelLength)
 	case len(value) > labelLength || strings.Trim(value, labelValueBytes) != "":
-		return name, fmt.Errorf("the value %q may have %d characters at most, of A-Z, a-z, 0-9, '.', '_' and '-'", value, labelLength)
+		return name, fmt.Errorf("the value %q must have at most %d characters of A-Z, a-z, 0-9, '.', '_' and '-'", value, labelLength)
 	}
 	return name, nil
 }

@@ -106,7 +106,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	who, instead := fmt.Sprintf("the admin client %q", e.ClientID), "or give it limits of its own"
+	who, instead := fmt.Sprintf("the admin client %q", e.ClientID), "or give it its own limits"
 	if e.Username != "" {
 		who, instead = fmt.Sprintf("the user %q of the admin client %q", e.Username, e.ClientID), "or give that user higher limits"
 	}
@@ -114,7 +114,7 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("the limit %q denies all requests while counts cannot be stored (on_outage: deny), which would lock out %s; "+
 			"trust that client first, %s", e.Limit.Name, who, instead)
 	}
-	return fmt.Sprintf("the limit %q of %d requests in %v would lock out %s, which needs at least %d in that window; "+
+	return fmt.Sprintf("the limit %q of %d requests in %v would lock out %s, which needs at least %d per window; "+
 		"trust that client first, %s", e.Limit.Name, e.Limit.Requests, e.Limit.Window, who, leastRequests(e.Limit.Window), instead)
 }
 
@@ -135,7 +135,7 @@ func Newly(d *clientcfg.Directory, before, after *clientcfg.PolicySnapshot) erro
 		}
 		before, after = before.At(then), after.At(then)
 		if err = lockedOut(operators, before, after); err != nil {
-			err = fmt.Errorf("when what is temporary until %s has ended: %w", then.Format(time.RFC3339), err)
+			err = fmt.Errorf("after the temporary value ends at %s: %w", then.Format(time.RFC3339), err)
 		}
 	}
 	return err

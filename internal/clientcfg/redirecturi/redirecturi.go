@@ -52,7 +52,7 @@ func validateAny(raw string) error {
 	case u.Fragment != "" || strings.Contains(raw, "#"):
 		return fmt.Errorf("%q has a fragment", raw)
 	case u.User != nil:
-		return fmt.Errorf("%q carries user information", raw)
+		return fmt.Errorf("%q has user information", raw)
 	case strings.Contains(u.Scheme, "."):
 		return nil
 	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
@@ -75,7 +75,7 @@ func validateAuthority(raw string, u *url.URL) error {
 		return fmt.Errorf("%q names no host", raw)
 	}
 	if strings.Contains(u.Host, "*") {
-		return fmt.Errorf("%q has a wildcard: each redirect URI is registered by itself", raw)
+		return fmt.Errorf("%q has a wildcard: register each redirect URI separately", raw)
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

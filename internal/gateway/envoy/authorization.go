@@ -139,7 +139,7 @@ func bodyOf(asked *authv3.AttributeContext_HttpRequest, h http.Header) ([]byte, 
 	case len(body) > gateway.MaxBody:
 		return nil, gateway.ErrTooLarge
 	case !isWhole(h["Content-Length"], len(body)):
-		return nil, refuse("The proxy did not pass on the whole body; it needs with_request_body.")
+		return nil, refuse("The proxy did not send the whole body; it needs with_request_body.")
 	}
 	return body, nil
 }

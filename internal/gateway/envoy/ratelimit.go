@@ -88,7 +88,7 @@ func questions(in *ratelimitv3.RateLimitRequest) ([]gateway.Question, error) {
 		if q.ClientID != "" {
 			hits := hitsOf(in, d)
 			if hits > left {
-				return nil, refuse("The request counts as more than 100.")
+				return nil, refuse("The request has more than 100 hits.")
 			}
 			left -= hits
 			q.Hits = int(hits) //nolint:gosec // at most maxHits

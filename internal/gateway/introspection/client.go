@@ -42,7 +42,7 @@ type Client struct {
 // answers.
 func New(e Endpoint, transport http.RoundTripper, reader *subject.Reader) (*Client, error) {
 	if e.URL == nil || transport == nil || reader == nil {
-		return nil, errors.New("introspection: a URL, a transport and a reader are needed")
+		return nil, errors.New("introspection: URL, Transport and Reader are required")
 	}
 	c := &Client{url: e.URL.String(), timeout: e.Timeout, transport: transport, reader: reader}
 	if c.timeout == 0 {
@@ -65,7 +65,7 @@ func (e *StatusError) Error() string {
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		text += ": the client_id or the client_secret is wrong, or the client may not introspect"
 	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
-		text += ": the URL is not that of an introspection endpoint"
+		text += ": the URL is not an introspection endpoint"
 	case e.Status >= 300 && e.Status < 400:
 		text += ": redirects are not followed"
 	}
@@ -75,7 +75,7 @@ func (e *StatusError) Error() string {
 // The errors of answers that do not follow RFC 7662 section 2.2.
 var (
 	errTooLarge = fmt.Errorf("introspection: the answer is longer than %d bytes", MaxAnswer)
-	errNoAnswer = errors.New("introspection: the answer is not that of an introspection endpoint")
+	errNoAnswer = errors.New("introspection: the answer is not an introspection response")
 )
 
 // User returns the user of an access token, or the reason why the user is unknown. The error

@@ -79,7 +79,7 @@ func TestAnswers(t *testing.T) {
 		"inactive":     {200, `{"active":false}`, "", subject.IntrospectionInactive},
 		"no sub":       {200, `{"active":true}`, "", subject.NoClaim},
 		"sub twice":    {200, `{"active":true,"sub":"a","sub":"b"}`, "", subject.AmbiguousClaim},
-		"no JSON":      {200, `<html>` + token, "not that of an introspection endpoint", subject.IntrospectionFailed},
+		"no JSON":      {200, `<html>` + token, "not an introspection response", subject.IntrospectionFailed},
 		"huge":         {200, `{"active":true,"sub":"a"}` + strings.Repeat(" ", introspection.MaxAnswer), "longer than 65536 bytes", subject.IntrospectionFailed},
 		"wrong secret": {401, `{"active":true,"sub":"a"}`, "status 401: the client_id or the client_secret is wrong", subject.IntrospectionFailed},
 		"wrong path":   {404, ``, "status 404: the URL is not", subject.IntrospectionFailed},
@@ -145,5 +145,5 @@ func TestUnreachable(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	_, err := introspection.New(introspection.Endpoint{}, http.DefaultTransport, nil)
-	check.ErrorSays(t, err, "a URL, a transport and a reader are needed")
+	check.ErrorSays(t, err, "URL, Transport and Reader are required")
 }

@@ -28,7 +28,7 @@ type Entry struct {
 }
 
 // ErrNotFound is returned for a key without an entry.
-var ErrNotFound = errors.New("sharing: no such entry")
+var ErrNotFound = errors.New("sharing: entry not found")
 
 // MaxBatch is the maximum number of entries in one write.
 const MaxBatch = 1000

@@ -115,10 +115,10 @@ func (s *Subjects) report(ctx context.Context, err error) {
 	switch news := s.reads.Add(err); {
 	case !news:
 	case err != nil:
-		s.log.LogAttrs(ctx, slog.LevelWarn, "users of refresh tokens not read from the store; such requests count for no user",
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read users of refresh tokens failed; their requests count for no user",
 			slog.Any("error", err))
 	default:
-		s.log.LogAttrs(ctx, slog.LevelInfo, "users of refresh tokens are read from the store again")
+		s.log.LogAttrs(ctx, slog.LevelInfo, "read users of refresh tokens works again")
 	}
 }
 

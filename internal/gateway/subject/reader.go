@@ -75,7 +75,7 @@ func NewReader(claim string) (*Reader, error) {
 	return &Reader{claim}, nil
 }
 
-var errUnfit = errors.New("needs 1 to 255 bytes of UTF-8, without control characters or a space at its start")
+var errUnfit = errors.New("must have 1 to 255 bytes of UTF-8, without control characters or a leading space")
 
 // The members of an answer that are read. Keycloak and other servers send the lifetimes.
 const (

@@ -26,7 +26,7 @@ func (p *params) assertedClientID() (string, error) {
 	case token == "":
 		return "", nil
 	case kind == "":
-		return "", refuse("There is a client_assertion without a client_assertion_type.")
+		return "", refuse("The client_assertion_type is missing.")
 	case kind != jwtBearer && kind != jwtSPIFFE:
 		return "", nil
 	}

@@ -26,7 +26,7 @@ func (p *params) readForm(body string) error {
 		return refuse("The body begins with a byte order mark.")
 	}
 	if strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{") { // servers that decode JSON often ignore the type
-		return refuse("The body is JSON, and its type says that it is a form.")
+		return refuse("The body is JSON, but its content type is a form.")
 	}
 	return eachParam(body, func(n name, text, value string) error {
 		switch {
@@ -66,7 +66,7 @@ func readParam(param string) (n name, text, value string, err error) {
 	if strings.Contains(param, ";") {
 		for part := range strings.SplitSeq(param, ";") {
 			if n, _, _, err := splitParam(part); err != nil || n != other {
-				return other, "", "", refuse("A semicolon stands where it could separate parameters. Write it as %3B.")
+				return other, "", "", refuse("A semicolon could be read as a separator. Write it as %3B.")
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func splitParam(param string) (n name, text, value string, err error) {
 func unescaped(text string) (string, error) {
 	decoded, err := url.QueryUnescape(text)
 	if err != nil {
-		return "", refuse("The parameters are not form-encoded: a percent sign without two hexadecimal digits.")
+		return "", refuse("The parameters are not form-encoded: a percent sign lacks two hexadecimal digits.")
 	}
 	return decoded, nil
 }

@@ -22,7 +22,7 @@ func checkConnection(header http.Header) error {
 		for name := range strings.SplitSeq(field, ",") {
 			switch http.CanonicalHeaderKey(strings.Trim(name, " \t")) {
 			case "Authorization", "Content-Type", "Content-Encoding":
-				return refuse("The Connection header names a field that is not of the connection.")
+				return refuse("The Connection header names an end-to-end field.")
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 		case attribute == "charset" && kind == formType && (charset == "iso-8859-1" || charset == "us-ascii"):
 			onlyASCII = true // Apache HttpClient sends iso-8859-1 by default
 		case attribute == "charset" || strings.Contains(attribute+charset, "charset"): // a server may search for charset anywhere
-			return "", false, refuse("The Content-Type may have the parameter charset=utf-8, that of a form also iso-8859-1, and no other charset.")
+			return "", false, refuse("The charset of the Content-Type must be utf-8, or for a form also iso-8859-1.")
 		}
 	}
 	return kind, onlyASCII, nil

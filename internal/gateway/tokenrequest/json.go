@@ -17,7 +17,7 @@ const maxFields = 64
 // accept them.
 func (p *params) readJSON(body []byte) error {
 	if holdsForm(string(body)) {
-		return refuse("The body is JSON with a form in it.")
+		return refuse("The JSON body contains a form.")
 	}
 	return eachField("The body", body, func(text string, value []byte) error {
 		n, err := findName(text)

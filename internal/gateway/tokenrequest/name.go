@@ -39,7 +39,7 @@ func findName(text string) (name, error) {
 		return n, nil
 	}
 	if !isText(text) {
-		return other, refuse("The name of a parameter is not UTF-8 text, or holds control characters.")
+		return other, refuse("The name of a parameter is not valid UTF-8, or contains control characters.")
 	}
 	if n = similarName(text); n != other {
 		return other, refuse("The name of a parameter could be taken for " + nameTexts[n] + ".")

@@ -51,13 +51,13 @@ func checkValue(n name, value string) error {
 	case bounded && len(value) > maxName:
 		return refuse("The parameter " + nameTexts[n] + " is longer than 255 bytes.")
 	case !isText(value):
-		return refuse("The parameter " + nameTexts[n] + " is not UTF-8 text, or holds control characters.")
+		return refuse("The parameter " + nameTexts[n] + " is not valid UTF-8, or contains control characters.")
 	case n != client && n != username && strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-		return refuse("The parameter " + nameTexts[n] + " holds characters that none may have (RFC 6749 appendix A).")
+		return refuse("The parameter " + nameTexts[n] + " contains invalid characters (RFC 6749 appendix A).")
 	case n == grantType && isGrantInUpperCase(value):
-		return refuse("The parameter grant_type has letters in upper case.")
+		return refuse("The parameter grant_type has uppercase letters.")
 	case n == grantType && strings.Contains(value, " "), n != username && strings.TrimSpace(value) != value:
-		return refuse("The parameter " + nameTexts[n] + " holds a space where none may be.")
+		return refuse("The parameter " + nameTexts[n] + " has a space at an invalid position.")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type PathPattern []string
 
 // ErrMalformedPath is the error of a path that no request can have, or that would not match the way it
 // reads.
-var ErrMalformedPath = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token, and ** at its start for any number of them")
+var ErrMalformedPath = errors.New("must be a clean path that begins with /, such as /realms/*/protocol/openid-connect/token; * matches one segment, and a leading ** any number")
 
 // ParsePath parses a configured path. It returns [ErrMalformedPath] if the path is invalid.
 func ParsePath(p string) (PathPattern, error) {

@@ -69,7 +69,7 @@ func (b *Ban) Lift(now time.Time, forget bool) Ban {
 }
 
 // ErrNotFound means that the key has no ban.
-var ErrNotFound = errors.New("bans: there is no such ban")
+var ErrNotFound = errors.New("bans: ban not found")
 
 // Store stores bans. [Repository] implements it.
 type Store interface {

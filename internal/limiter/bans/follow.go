@@ -30,7 +30,7 @@ func (b *Bans) checkRoom() error {
 		return nil
 	}
 	b.refused = 0
-	return fmt.Errorf("there are %d bans; no one else is banned", Max)
+	return fmt.Errorf("maximum of %d bans reached; banning no more", Max)
 }
 
 // Run stores bans as they begin, until ctx ends. Refresh retries bans that could not be stored.
@@ -58,7 +58,7 @@ func (b *Bans) Flush(ctx context.Context) error {
 		}
 	}
 	if first != nil {
-		return fmt.Errorf("store bans: %d of %d failed, the first one: %w", failed, len(keys), first)
+		return fmt.Errorf("store bans: %d of %d failed: %w", failed, len(keys), first)
 	}
 	return nil
 }

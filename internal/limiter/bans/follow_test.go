@@ -148,7 +148,7 @@ func TestOneBanThatCannotBeStored(t *testing.T) {
 	for i := range 20 {
 		a.deny(3, ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", i)}, e)
 	}
-	check.ErrorSays(t, a.Flush(t.Context()), "store bans: 1 of 21 failed, the first one: away")
+	check.ErrorSays(t, a.Flush(t.Context()), "store bans: 1 of 21 failed: away")
 	check.Equal(t, "waiting", a.Stats().Waiting, 1)
 	_, _, err := a.Lift(t.Context(), ratelimit.Key{ClientID: "shop", Username: "user 7"}, false)
 	check.OK(t, err)

@@ -27,7 +27,7 @@ func TestNoRoom(t *testing.T) {
 	a.deny(3, ada, e)
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 	check.Equal(t, "rest of the others", a.rest(many[7].Key, e), time.Minute)
-	check.ErrorSays(t, a.Refresh(t.Context()), "there are 100000 bans; no one else is banned")
+	check.ErrorSays(t, a.Refresh(t.Context()), "maximum of 100000 bans reached; banning no more")
 	a.refresh()
 	w.clock.Advance(time.Hour)
 	w.store.Store = full{w.store.Store, nil}

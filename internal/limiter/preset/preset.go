@@ -39,8 +39,8 @@ var presets = []Preset{
 		Total: []ratelimit.Limit{
 			ratelimit.NewLimit("total-per-second", 30, time.Second), ratelimit.NewLimit("total-per-minute", 300, time.Minute),
 		},
-		About: "Auth0, Free subscription: any request to /oauth/token, and to the Authentication API. " +
-			"Auth0 counts all clients of a tenant together; here the figure is that of each client, over all its users.",
+		About: "Auth0, Free subscription: requests to /oauth/token and to the Authentication API. " +
+			"Auth0 counts all clients of a tenant together; here the limit applies to each client, over all its users.",
 		Page: "https://auth0.com/docs/troubleshoot/customer-support/operational-policies/rate-limit-policy/rate-limit-configurations/free-public",
 	},
 	{
@@ -50,22 +50,22 @@ var presets = []Preset{
 			of(ratelimit.GrantRefresh, ratelimit.NewLimit("refreshes", 50_000, 24*time.Hour)),
 		},
 		Client: []ratelimit.Limit{ratelimit.NewLimit("per-day", 1000, 24*time.Hour)},
-		About: "eBay: requests of an application in a day, by their grant. eBay counts all users of an application together; here " +
-			"the figures for codes and refreshes are given to each user.",
+		About: "eBay: requests of an application per day, by grant. eBay counts all users of an application together; here " +
+			"the limits for codes and refreshes apply to each user.",
 		Page: "https://developer.ebay.com/api-docs/static/oauth-rate-limits.html",
 	},
 	{
 		Name: "entra",
 		User: []ratelimit.Limit{ratelimit.NewLimit("per-5m", 14, 5*time.Minute)},
-		About: "Microsoft Entra ID: an instance of an app, told by its cookie, that makes the same request, with all factors equal, " +
-			"15 or more times in 5 minutes is refused, as one in a loop. Here all requests for a user are counted together.",
+		About: "Microsoft Entra ID: refuses an app instance, recognized by its cookie, that repeats the same request 15 or more " +
+			"times in 5 minutes. Here all requests for a user count together.",
 		Page: "https://learn.microsoft.com/en-us/entra/identity-platform/reference-breaking-changes",
 	},
 	{
 		Name: "okta",
 		User: []ratelimit.Limit{of(ratelimit.GrantPassword|ratelimit.GrantRefresh, perSecond(4))},
-		About: "Okta: tokens generated or refreshed for one username, at endpoints that take username and password, of users who are " +
-			"not authenticated. Here every refresh for the user counts.",
+		About: "Okta: tokens generated or refreshed for one username, at endpoints that accept a username and password from " +
+			"unauthenticated users. Here every refresh for the user counts.",
 		Page: "https://developer.okta.com/docs/reference/rl2-limits/",
 	},
 	{

@@ -198,7 +198,7 @@ var (
 	}
 	dirtyInfo = Info{
 		"oauth_sync_dirty_keys", Gauge, nil,
-		"Keys that wait for an exchange with the database.",
+		"Keys waiting for an exchange with the database.",
 	}
 	dueInfo = Info{
 		"oauth_sync_due_keys", Gauge, nil,
@@ -282,7 +282,7 @@ var (
 	}
 	unregisteredInfo = Info{
 		"oauth_policies_unregistered", Gauge, nil,
-		"Policies in the configuration file for clients that are not registered: deleted, not registered yet, or misspelt.",
+		"Policies in the configuration file for unregistered clients: deleted, not registered yet, or misspelt.",
 	}
 	fileRefusedInfo = Info{
 		"oauth_config_reload_failed", Gauge, nil,

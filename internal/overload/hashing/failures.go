@@ -15,7 +15,7 @@ const (
 )
 
 // errPause is returned during a pause after failures of children.
-var errPause = errors.New("hashing: no child is started so soon after others have failed")
+var errPause = errors.New("hashing: not starting a process so soon after failures")
 
 // failures counts failures of children. The zero value is usable.
 type failures struct {

@@ -59,7 +59,7 @@ func Open(opts Options) (*Pool, error) {
 	}
 	opts.Idle, opts.Patience = cmp.Or(opts.Idle, time.Minute), cmp.Or(opts.Patience, time.Second)
 	if opts.program = cmp.Or(opts.program, program); opts.program == "" {
-		return nil, errors.New("only Linux lowers the priority of a process as is needed")
+		return nil, errors.New("low-priority processes need Linux")
 	}
 	p := &Pool{opts: opts, all: map[*child]struct{}{}}
 	c, err := p.start()
@@ -255,7 +255,7 @@ func (p *Pool) failed(err error) {
 		return
 	}
 	if n := p.failing.add(time.Now()); n > 0 {
-		p.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "process for passwords failed; hashing in the server meanwhile",
+		p.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "password process failed; hashing in the server for now",
 			slog.Any("error", err), slog.Int("failures", n))
 	}
 }

@@ -57,5 +57,5 @@ func lower() error {
 			return nil
 		}
 	}
-	return errors.New("it does not stay")
+	return errors.New("the priority was reset")
 }

@@ -16,10 +16,10 @@ import (
 const startWithin = 5 * time.Second
 
 // errLate is wrapped by the error of a child that did not answer in time.
-var errLate = errors.New("hashing: no answer of the child")
+var errLate = errors.New("hashing: no answer from the process")
 
 // errResult is returned for an answer of a child that is not a result of its task.
-var errResult = errors.New("hashing: the child answered what is no result")
+var errResult = errors.New("hashing: invalid answer from the process")
 
 // child is a process that computes tasks.
 type child struct {
@@ -36,12 +36,12 @@ type child struct {
 func launch(program string, environ []string) (*child, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("hashing: start a child: %w", err)
+		return nil, fmt.Errorf("hashing: start process: %w", err)
 	}
 	defer func() { _ = theirIn.Close() }()
 	out, theirOut, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("hashing: start a child: %w", err), in.Close())
+		return nil, errors.Join(fmt.Errorf("hashing: start process: %w", err), in.Close())
 	}
 	defer func() { _ = theirOut.Close() }()
 	cmd := exec.CommandContext(context.Background(), program, Argument)
@@ -49,7 +49,7 @@ func launch(program string, environ []string) (*child, error) {
 	cmd.Env = append(environment(), environ...)
 	cmd.Args[0] = "oauth-server"
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("hashing: start a child: %w", err), in.Close(), out.Close())
+		return nil, errors.Join(fmt.Errorf("hashing: start process: %w", err), in.Close(), out.Close())
 	}
 	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{})}, nil
 }
@@ -57,7 +57,7 @@ func launch(program string, environ []string) (*child, error) {
 // reap waits for the end of the child and closes its pipes, but not before its greeting was read: a
 // child that cannot work sends the reason and ends.
 func (c *child) reap(greeted <-chan struct{}) {
-	c.why = fmt.Errorf("hashing: the child has ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
+	c.why = fmt.Errorf("hashing: process ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
 	close(c.ended)
 	<-greeted
 	_, _ = c.in.Close(), c.out.Close()
@@ -75,9 +75,9 @@ func (c *child) greet() error {
 	said, err := c.answer(startWithin)
 	switch {
 	case err != nil:
-		return fmt.Errorf("hashing: start a child: %w", err)
+		return fmt.Errorf("hashing: start process: %w", err)
 	case string(said) != ready:
-		return errors.New("hashing: start a child: it answered " + strconv.QuoteToASCII(string(said[:min(len(said), 200)])))
+		return errors.New("hashing: start process: it answered " + strconv.QuoteToASCII(string(said[:min(len(said), 200)])))
 	default:
 		return nil
 	}

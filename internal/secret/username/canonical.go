@@ -19,8 +19,7 @@ const MaxLength = 128
 const maxRounds = 4
 
 // errUnfit is the error for names that PRECIS refuses. The library's own errors do not help a user.
-var errUnfit = errors.New("username: holds a character that a username cannot have, " +
-	"such as a space, a symbol or an invisible one, or mixes directions of writing")
+var errUnfit = errors.New("username: contains an invalid character, such as a space, a symbol or an invisible one, or mixes writing directions")
 
 // Canonical returns the canonical form of a name. The canonical form of a canonical name is the
 // name itself. Two names with the same canonical form are the same name. The error tells a user why
@@ -29,7 +28,7 @@ func Canonical(name string) (string, error) {
 	for range maxRounds {
 		switch {
 		case name == "" || len(name) > MaxLength:
-			return "", fmt.Errorf("username: needs 1 to %d bytes", MaxLength)
+			return "", fmt.Errorf("username: must have 1 to %d bytes", MaxLength)
 		case !utf8.ValidString(name):
 			return "", errors.New("username: is not valid UTF-8")
 		}
@@ -72,13 +71,13 @@ func Stored(name string) string {
 func Check(name string) error {
 	switch {
 	case name == "" || len(name) > MaxLength:
-		return fmt.Errorf("username: needs 1 to %d bytes", MaxLength)
+		return fmt.Errorf("username: must have 1 to %d bytes", MaxLength)
 	case !utf8.ValidString(name):
 		return errors.New("username: is not valid UTF-8")
 	case strings.TrimSpace(name) != name:
 		return errors.New("username: begins or ends with white space")
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("username: holds a character that cannot be printed")
+		return errors.New("username: contains an unprintable character")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func Unmixed(name string) error {
 		return nil
 	}
 	slices.Sort(scripts)
-	return fmt.Errorf("username: mixes the scripts %s, whose letters can pass for each other", strings.Join(scripts, " and "))
+	return fmt.Errorf("username: mixes the scripts %s, which have similar letters", strings.Join(scripts, " and "))
 }
 
 func within(scripts, set []string) bool {

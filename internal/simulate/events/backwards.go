@@ -43,6 +43,6 @@ func (f *file) backwards() error {
 	case f.format == CSV:
 		how = "(head -n 1 FILE; tail -n +2 FILE | tac)"
 	}
-	return fmt.Errorf("%s has its newest requests first, and more than the %d that can be put in order: reverse it: %s | oauth-server simulate -",
+	return fmt.Errorf("%s has its newest requests first, more than the %d that can be sorted: reverse it: %s | oauth-server simulate -",
 		f.name, f.depth, how)
 }

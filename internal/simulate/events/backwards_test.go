@@ -40,7 +40,7 @@ func TestNewestFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := events.Open([]string{"-"}, events.Options{Stdin: strings.NewReader(tt.text)})
-			check.ErrorSays(t, err, "- has its newest requests first, and more than the 16384 that can be put in order")
+			check.ErrorSays(t, err, "- has its newest requests first, more than the 16384 that can be sorted")
 			check.ErrorSays(t, err, tt.says)
 		})
 	}

@@ -47,8 +47,7 @@ func TestDepth(t *testing.T) {
 			what := fmt.Sprintf("of %d files, behind %d", tc.files, behind)
 			check.Equal(t, what+": unread", r.Lines().Unread, late)
 			for _, c := range r.Lines().Causes {
-				check.Equal(t, what+": cause", c.Field+": "+c.Problem, "time: is before that of lines far above, and too far from its place "+
-					"to be put in order: sort the log, or give its parts as files of their own")
+				check.Equal(t, what+": cause", c.Field+": "+c.Problem, "time: is too far out of order: sort the log, or give its parts as separate files")
 			}
 			check.Equal(t, what+": read", len(seconds), behind+1-int(late))
 			r.Close()

@@ -83,7 +83,7 @@ func TestSkippedHour(t *testing.T) {
 	t.Parallel()
 	got, l := instants(t, mustLoad(t, "Europe/Berlin"), "2025-03-30 01:59:59,a\n2025-03-30 02:30:00,b\n2025-03-30 03:00:00,c\n2025-03-30 02:30:00Z,d\n")
 	check.Equal(t, "read", got, []time.Time{parse(t, "2025-03-30T00:59:59Z"), parse(t, "2025-03-30T01:00:00Z"), parse(t, "2025-03-30T02:30:00Z")})
-	check.Equal(t, "lines", summary(l), "3 read, 1 skipped, 1 unread: 000.csv:3: time: does not exist in the zone, which puts its clock forward then: see --zone")
+	check.Equal(t, "lines", summary(l), "3 read, 1 skipped, 1 unread: 000.csv:3: time: does not exist in the time zone because of daylight saving: see --zone")
 }
 
 // The repeated hour is also recognised if the requests in it have long gaps.

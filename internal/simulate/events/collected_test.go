@@ -310,7 +310,7 @@ func TestCollectedOtherwise(t *testing.T) {
 		"lines that are not understood": {
 			format: events.Keycloak, text: keycloak(local, "a") + "\n" + `{"a":{"b":` + quote(keycloak(local, "b")) + `}}` + "\n" + `{"type":"access.LOGIN","realmId":"r"}` + "\n" +
 				`[0] kube: [[1, {}], {"log"=>` + quote(keycloak(local, "c")) + `}]` + "\n" + `x {"type":"REFRESH_TOKEN","realmId":"r","cli`,
-			want: []string{request(nine, "a")}, lines: "1 read, 0 skipped, 4 unread: -:2: line: is neither an event nor a line of Keycloak's log; " + "-:4: line: has an event whose fields cannot be told apart; -:5: line: is not valid JSON",
+			want: []string{request(nine, "a")}, lines: "1 read, 0 skipped, 4 unread: -:2: line: is neither an event nor a line of Keycloak's log; " + "-:4: line: has an event with ambiguous fields; -:5: line: is not valid JSON",
 		},
 		"too many wrappers": {
 			format: events.Keycloak, text: keycloak(local, "a") + "\n" + wrap(wrap(wrap(wrap(keycloak(local, "b"))))) + "\n" +
@@ -371,7 +371,7 @@ func TestTogether(t *testing.T) {
 		},
 		"a page without records": {
 			text: page + "\n" + `{"error":{"value":[]}}` + "\n" + page, want: []string{read[0], read[0]},
-			lines: "2 read, 0 skipped, 1 unread: -:3: line: has no records where the first object has them",
+			lines: "2 read, 0 skipped, 1 unread: -:3: line: has no records at the path of the first object",
 		},
 		"no object": {text: `{"value":[` + login + ",\n7]}", want: read[:1], lines: "1 read, 0 skipped, 1 unread: -:2: line: is not a JSON object"},
 	})

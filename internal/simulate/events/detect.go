@@ -128,7 +128,7 @@ func hasAll(line []byte, paths []string) bool {
 func foreign(name string, head []byte) error {
 	first, _, more := bytes.Cut(head, []byte{'\n'})
 	if text := bytes.TrimSpace(first); !more && bytes.IndexByte(text, '\r') > 0 && text[0] != '{' && text[0] != '[' {
-		return fmt.Errorf(`%s has lines that end with a carriage return alone, which is not read: tr '\r' '\n' < FILE | oauth-server simulate -`, name)
+		return fmt.Errorf(`%s has lines that end with a carriage return only, which is not supported: tr '\r' '\n' < FILE | oauth-server simulate -`, name)
 	}
 	for _, k := range []struct{ magic, what, how string }{
 		{"\xff\xfe", "is UTF-16", "iconv -f UTF-16 -t UTF-8"},
@@ -138,7 +138,7 @@ func foreign(name string, head []byte) error {
 		{"PK\x03\x04", "is a zip archive", "unzip -p"},
 	} {
 		if bytes.HasPrefix(head, []byte(k.magic)) && !isText(first) {
-			return fmt.Errorf("%s %s, which is not read: %s FILE | oauth-server simulate -", name, k.what, k.how)
+			return fmt.Errorf("%s %s, which is not supported: %s FILE | oauth-server simulate -", name, k.what, k.how)
 		}
 	}
 	return nil

@@ -162,7 +162,7 @@ func (d *document) nextLine() uint64 {
 
 // Problems of documents.
 var (
-	errNoArray = &problem{wholeLine, "has no records where the first object has them"}
+	errNoArray = &problem{wholeLine, "has no records at the path of the first object"}
 	errTooMuch = errors.New("too much")
 )
 

@@ -86,7 +86,7 @@ func (f *file) begin(o *Options, from io.Reader) error {
 		f.format = detect(head, &o.Mapping)
 	}
 	if f.format == "" {
-		return fmt.Errorf("the format of %s cannot be recognised by its first lines: name it with --format, or json or csv with --map too", f.name)
+		return fmt.Errorf("unknown format of %s: give --format, and for json or csv also --map", f.name)
 	}
 	p, err := newParser(f.format, &o.Mapping, head)
 	if err != nil {

@@ -41,10 +41,10 @@ var (
 	errLong      = &problem{wholeLine, "is longer than 1 MiB"}
 	errNoObject  = &problem{wholeLine, "is not a JSON object"}
 	errJSON      = &problem{wholeLine, "is not valid JSON"}
-	errTruncated = &problem{"file", "ends before its end: the archive is truncated"}
-	errDamaged   = &problem{"file", "cannot be decompressed further: the archive is damaged"}
+	errTruncated = &problem{"file", "ends early: the archive is truncated"}
+	errDamaged   = &problem{"file", "cannot be decompressed: the archive is damaged"}
 	errReading   = &problem{"file", "cannot be read further"}
-	errLate      = &problem{"time", "is before that of lines far above, and too far from its place to be put in order: sort the log, or give its parts as files of their own"}
+	errLate      = &problem{"time", "is too far out of order: sort the log, or give its parts as separate files"}
 )
 
 // tally counts lines.

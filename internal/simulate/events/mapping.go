@@ -72,7 +72,7 @@ func ParseMapping(text string) (m Mapping, err error) {
 		case !slices.Contains(keyNames[:mappable], key):
 			return Mapping{}, fmt.Errorf("unknown key %q: use %s", key, strings.Join(keyNames[:mappable], ", "))
 		case m.fields[key] != "":
-			return Mapping{}, fmt.Errorf("the key %s is there twice", key)
+			return Mapping{}, fmt.Errorf("duplicate key %s", key)
 		}
 		m.fields[key] = field
 	}
@@ -161,6 +161,6 @@ func timeProblems(field string) (missing, invalid *problem) {
 // mapJSON prepares for lines of JSON.
 func (p *parser) mapJSON(m *Mapping) error {
 	p.root, p.decode = &node{}, p.decodeJSON
-	p.foreign = &problem{wholeLine, "has none of the fields that are wanted"}
+	p.foreign = &problem{wholeLine, "has none of the wanted fields"}
 	return p.apply(m.orDefault(JSON), func(path string, slot int) error { return p.root.add(path, slot, 0) })
 }

@@ -49,7 +49,7 @@ func (o *Options) validate(names []string) error {
 	case len(names) == 0:
 		return fmt.Errorf("no log to read")
 	case stdin >= 0 && slices.Contains(names[stdin+1:], "-"):
-		return fmt.Errorf("the standard input can be read once only")
+		return fmt.Errorf("standard input can be given only once")
 	case stdin >= 0 && o.Stdin == nil:
 		return fmt.Errorf("there is no standard input")
 	}
@@ -60,7 +60,7 @@ func (o *Options) validate(names []string) error {
 		return fmt.Errorf("unknown format %q: use %s", o.Format, strings.Join(Formats(), ", "))
 	}
 	if !o.Mapping.empty() && o.Format != JSON && presets[o.Format] != nil {
-		return &MappingError{fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)}
+		return &MappingError{fmt.Errorf("the format %s takes no mapping", o.Format)}
 	}
 	if o.Zone == nil {
 		o.Zone = time.UTC

@@ -187,7 +187,7 @@ func (p *parser) time(r *traffic.Request) *problem {
 	}
 	at, ok := p.clock.time(text)
 	if p.clock.missing {
-		return &problem{p.badTime.field, "does not exist in the zone, which puts its clock forward then: see --zone"}
+		return &problem{p.badTime.field, "does not exist in the time zone because of daylight saving: see --zone"}
 	}
 	if p.has(keyTook) {
 		// The request counts when it arrives, which matters most if it has to wait.

@@ -45,11 +45,11 @@ const (
 
 // Problems of lines that are not of a format.
 var (
-	notOurs     = &problem{wholeLine, "is no line of this server's log"}
+	notOurs     = &problem{wholeLine, "is not a line of this server's log"}
 	notKeycloak = &problem{wholeLine, "is neither an event nor a line of Keycloak's log"}
-	notAuth0    = &problem{wholeLine, "is no entry of a tenant log: it has no type or no date"}
-	notOkta     = &problem{wholeLine, "is no event of the System Log: it has no eventType"}
-	notEntra    = &problem{wholeLine, "is no sign-in: it has neither appId nor category"}
+	notAuth0    = &problem{wholeLine, "is not an entry of a tenant log: it has no type or no date"}
+	notOkta     = &problem{wholeLine, "is not an event of the System Log: it has no eventType"}
+	notEntra    = &problem{wholeLine, "is not a sign-in: it has neither appId nor category"}
 )
 
 // presets are the formats with fields in known places.

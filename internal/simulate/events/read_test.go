@@ -211,7 +211,7 @@ func TestWhole(t *testing.T) {
 		},
 		"causes": {
 			text: "time,client\n\"x\nnoon,a\n1700000001,c0\nnight,a\n", want: rows(1),
-			lines: "1 read, 1 skipped, 3 unread: -:3: time: is not a time with a date; -:2: line: has a quoted column that is not closed",
+			lines: "1 read, 1 skipped, 3 unread: -:3: time: is not a time with a date; -:2: line: has an unclosed quoted column",
 		},
 		"UTC": {
 			text: zones, want: at("2026-01-01T12:00:00Z d", "2026-07-01T06:30:00Z c", "2026-07-01T12:00:00Z a", "2026-07-01T12:00:00Z b"), lines: "4 read, 1 skipped, 0 unread",

@@ -176,7 +176,7 @@ func (r *Reader) start(w laterOn) *file {
 // fail ends reading if the reader is strict.
 func (r *Reader) fail(err error) {
 	if r.o.Strict {
-		r.err = fmt.Errorf("stopped at the first line that cannot be read: %w", err)
+		r.err = fmt.Errorf("stopped at the first unreadable line: %w", err)
 	}
 }
 

@@ -26,8 +26,8 @@ type table struct {
 
 // Problems of lines of a table.
 var (
-	errShort = &problem{wholeLine, "has fewer columns than are needed"}
-	errOpen  = &problem{wholeLine, "has a quoted column that is not closed"}
+	errShort = &problem{wholeLine, "has too few columns"}
+	errOpen  = &problem{wholeLine, "has an unclosed quoted column"}
 )
 
 // mapTable prepares for lines of columns. head is the beginning of the table.
@@ -81,7 +81,7 @@ func (t *table) column(field string, names []string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no column %q in the first line, which has %s", field, listed(names))
+	return 0, fmt.Errorf("no column %q in the first line, which has %s", field, listed(names))
 }
 
 // listed lists the names of columns. If there are many, it lists only the first.

@@ -24,14 +24,14 @@ func TestCellsWithLineBreaks(t *testing.T) {
 		"tabs":                  {"time\tclient\tagent\n1700000000\ta\t\"curl\n1700000000\tghost\tx\"", "a", "1 read, 1 skipped, 0 unread"},
 		"in a name":             {"time,\"the\nagent\",client\n1700000000,x,a\n", "a", "1 read, 1 skipped, 0 unread"},
 		"in several cells":      {"time,client,a,b\n1700000000,a,\"\n\",\"\n\n\"\n1700000001,b,,\n", "a b", "2 read, 1 skipped, 0 unread"},
-		"a quote that is open":  {"time,client\n1700000000,\"a\n1700000001,b\n", "b", "1 read, 1 skipped, 1 unread: -:2: line: has a quoted column that is not closed"},
+		"a quote that is open":  {"time,client\n1700000000,\"a\n1700000001,b\n", "b", "1 read, 1 skipped, 1 unread: -:2: line: has an unclosed quoted column"},
 		"two that are open": {
 			"time,client\n1700000000,\"a\n1700000001,b\n1700000001,\"c\n", "b",
-			"1 read, 1 skipped, 2 unread: -:2: line: has a quoted column that is not closed",
+			"1 read, 1 skipped, 2 unread: -:2: line: has an unclosed quoted column",
 		},
 		"too many columns": {
 			"time,client,agent\n1700000000,a,\"x\n1700000001,b,\",y\n1700000002,c,y\n", "c",
-			"1 read, 1 skipped, 2 unread: -:2: line: has a quoted column that is not closed",
+			"1 read, 1 skipped, 2 unread: -:2: line: has an unclosed quoted column",
 		},
 		"a quote in a cell":          {"time,client\n1700000000,5\" a\n1700000001,b\n", "5\" a b", "2 read, 1 skipped, 0 unread"},
 		"spaces before quotes":       {"time, \"client\", agent\n1700000000, \"a, \"\"b\"\"\", \"x\n1,2,3\"\n1700000001, \"c\",x\n", "a, \"b\" c", "2 read, 1 skipped, 0 unread"},
@@ -51,7 +51,7 @@ func TestLongCells(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]string{
 		1000 << 10: "2 read, 1 skipped, 0 unread",
-		1100 << 10: "1 read, 1 skipped, 10001 unread: -:3: line: has fewer columns than are needed; -:2: line: has a quoted column that is not closed",
+		1100 << 10: "1 read, 1 skipped, 10001 unread: -:3: line: has too few columns; -:2: line: has an unclosed quoted column",
 	} {
 		cell := strings.Repeat(strings.Repeat("x", size/10_000)+"\n", 10_000)
 		r := openText(t, "time,client,agent\n1700000000,\"a"+cell+"\",x\n1700000001,b,x\n", events.Options{Mapping: mapping(t, "time=time,client=client")})

@@ -78,7 +78,7 @@ var (
 	keycloakType   = []byte("type=")                 // the beginning of the fields of an event
 )
 
-var errKeycloakPairs = &problem{wholeLine, "has an event whose fields cannot be told apart"}
+var errKeycloakPairs = &problem{wholeLine, "has an event with ambiguous fields"}
 
 // decodeKeycloak fills in the values from an event of Keycloak, or from a line of its log: as text,
 // or as an object with the event in its message.

@@ -34,7 +34,7 @@ type webLine struct {
 }
 
 // errWebShifted is the problem of a line that may have a client, but not at a certain place.
-var errWebShifted = &problem{"user", "cannot be told apart from other columns before the time"}
+var errWebShifted = &problem{"user", "is ambiguous among the columns before the time"}
 
 // split splits a line: host ident user [time] "request" status bytes, and optionally "referer"
 // "agent" and more.
@@ -185,7 +185,7 @@ func (p *parser) mapWeb(m *Mapping, f Format) error {
 		}
 		part := slices.Index(webNames[:], field)
 		if part < 0 {
-			return fmt.Errorf("there is no part %q in a line: use host, user, time, method, path, status, agent and so on, or query.NAME", field)
+			return fmt.Errorf("unknown part %q of a line: use host, user, time, method, path, status, agent and so on, or query.NAME", field)
 		}
 		slots[part] = slot
 		return nil

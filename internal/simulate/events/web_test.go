@@ -14,7 +14,7 @@ import (
 // the user is uncertain, the line is unread.
 func TestWebColumns(t *testing.T) {
 	t.Parallel()
-	const shifted = "user: cannot be told apart from other columns before the time"
+	const shifted = "user: is ambiguous among the columns before the time"
 	for before, want := range map[string]string{ // client and source, or a problem
 		`192.0.2.7 - batch`:                                    `"batch" 192.0.2.7`,
 		`192.0.2.7, 10.0.0.1 - batch`:                          `"batch" 192.0.2.7`,

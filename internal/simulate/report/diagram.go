@@ -130,7 +130,7 @@ func (d *diagram) finish(g grid) *diagram {
 // the most refusals.
 func overTime(r *simulate.Result) (all []*diagram) {
 	if g := gridOf(&r.Series); g.n > 0 {
-		d := newDiagram("Requests over time", "those that would have been refused are a part of all", g)
+		d := newDiagram("Requests over time", "the refused ones are included in all", g)
 		d.add(series{Name: "all", kind: area, step: true, points: g.points(&r.Series, r.Series.Requests)}, blue)
 		d.add(series{Name: "refused", kind: area, step: true, points: g.points(&r.Series, r.Series.Refused)}, red)
 		if len(r.Series.Delayed) > 0 {
@@ -166,7 +166,7 @@ func byClient(r *simulate.Result) *diagram {
 	if len(hit) == 0 || g.n == 0 {
 		return nil
 	}
-	d := newDiagram("Refused requests by client", "the clients of which most was refused", g)
+	d := newDiagram("Refused requests by client", "the clients with the most refused requests", g)
 	d.yLabel = "refused " + d.yLabel // a scale other than the one for all requests
 	for i, c := range hit {
 		d.add(series{Name: printable(c.ClientID), step: true, points: g.points(c.Series, c.Series.Refused)}, tints[i])

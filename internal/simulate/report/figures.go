@@ -11,7 +11,7 @@ import (
 // Sentence returns the result in one sentence.
 func Sentence(r *simulate.Result) string {
 	if r.From.IsZero() {
-		return "There are no requests that a limit would count."
+		return "No request would be counted by a limit."
 	}
 	n, refused := r.Total.Refused(), "none is refused"
 	if n > 0 {
@@ -40,7 +40,7 @@ func headlines(r *simulate.Result) []figure {
 		n          uint64
 	}{
 		{"Banned", "of the refused", t.Banned},
-		{"Delayed", "admitted at their turn", t.Delayed},
+		{"Delayed", "admitted after waiting", t.Delayed},
 		{"Reused", "got their last token again", t.Reused},
 		{"Failed", "for another reason; not counted", t.Failed},
 	} {
@@ -49,7 +49,7 @@ func headlines(r *simulate.Result) []figure {
 		}
 	}
 	return append(all, figure{
-		Name: "Waste", Value: Percent(t.WastedShare()), Note: "of new tokens: an equal one had half its life left",
+		Name: "Waste", Value: Percent(t.WastedShare()), Note: "of new tokens: an equal one had half its lifetime left",
 	})
 }
 
@@ -62,7 +62,7 @@ func lines(l *traffic.Lines) []figure {
 		{Name: "Unread", Value: count(l.Unread), Note: Percent(simulate.Share(l.Unread, all)), Alarm: l.Unread > 0},
 	}
 	if l.Reordered > 0 {
-		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "stood before earlier ones"})
+		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "came before earlier ones"})
 	}
 	return figures
 }

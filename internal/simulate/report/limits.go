@@ -56,7 +56,7 @@ func targetOf(t *simulate.Target) *target {
 		v.Outstanding = Outstanding(t, len(t.Outstanding))
 	}
 	if len(t.Days) > 0 {
-		v.Days = &Table{Caption: "The answer without one day", Columns: []column{{Name: "Without"}, {Name: "Limit", Number: true}}}
+		v.Days = &Table{Caption: "The answer with one day left out", Columns: []column{{Name: "Without"}, {Name: "Limit", Number: true}}}
 		for _, d := range t.Days {
 			v.Days.Rows = append(v.Days.Rows, row{Cells: []cell{text(d.Without), number(d.Requests)}})
 		}
@@ -71,7 +71,7 @@ func targetOf(t *simulate.Target) *target {
 func stability(t *simulate.Target) string {
 	switch {
 	case len(t.Days) == 0:
-		return "The log has one day, so it does not say how stable the answer is: replay more days."
+		return "The log covers one day, which does not show how stable the answer is: replay more days."
 	case t.Min == t.Max && t.Min != t.Requests:
 		return fmt.Sprintf("Whichever of the %d days is left out, the answer is %s.", len(t.Days), count(t.Min))
 	case t.Min == t.Max:

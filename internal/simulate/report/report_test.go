@@ -175,7 +175,7 @@ func TestNothingHappened(t *testing.T) {
 		result simulate.Result
 		says   string
 	}{
-		"no requests": {simulate.Result{}, "There are no requests that a limit would count."},
+		"no requests": {simulate.Result{}, "No request would be counted by a limit."},
 		"none refused": {simulate.Result{
 			From: monday, To: monday.Add(time.Minute), Total: simulate.Counts{Requests: 1, Admitted: 1}, Reach: simulate.Reach{ClientCount: 1},
 			Series:  simulate.Series{Start: monday, Step: 1, Requests: []uint64{1}, Refused: []uint64{0}},

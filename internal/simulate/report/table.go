@@ -98,7 +98,7 @@ func (t *Table) withoutEmpty() *Table {
 
 // Clients returns a table of at most that many clients.
 func Clients(r *simulate.Result, most int) *Table {
-	t := &Table{Caption: "Clients, those of which most was refused first", Sortable: true}
+	t := &Table{Caption: "Clients, most refused first", Sortable: true}
 	t.Columns = slices.Concat(
 		[]column{{Name: "Client"}, {Name: "Requests", Number: true}, {Name: "Admitted", Number: true}},
 		outcomeColumns,
@@ -143,7 +143,7 @@ func worstMinute(c *simulate.Client) cell {
 
 // WhatIf returns a table of compared limits.
 func WhatIf(all []simulate.WhatIf) *Table {
-	t := &Table{Caption: "What if these were the limits of every client that has none of its own"}
+	t := &Table{Caption: "What if these were the limits of every client without its own"}
 	t.Columns = slices.Concat(
 		[]column{{Name: "Limit"}, {Name: "Clients hit", Number: true}, {Name: "Users hit", Number: true}},
 		outcomeColumns, []column{{Name: "Refused", Number: true}},
@@ -166,7 +166,7 @@ func WhatIf(all []simulate.WhatIf) *Table {
 // Outstanding returns a table of at most that many of the clients that need more than a limit.
 func Outstanding(t *simulate.Target, most int) *Table {
 	shown := t.Outstanding[:min(len(t.Outstanding), most)]
-	out := &Table{Caption: "Clients that it would refuse requests of, those that need most first", Sortable: true, Columns: []column{
+	out := &Table{Caption: "Clients that would have requests refused, highest need first", Sortable: true, Columns: []column{
 		{Name: "Client"}, {Name: "Needs", Number: true, Sorted: "descending"}, {Name: "Requests", Number: true},
 	}}
 	for _, o := range shown {
@@ -193,7 +193,7 @@ func causes(all []traffic.Cause) *Table {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &Table{Caption: "Entries that could not be read, by cause", Columns: []column{
+	t := &Table{Caption: "Unreadable entries, by cause", Columns: []column{
 		{Name: "Cause"}, {Name: "Field"}, {Name: "Entries", Number: true}, {Name: "First"},
 	}}
 	for _, c := range all {

@@ -144,7 +144,7 @@ func (t *table) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Resul
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
 	if len(key) > bbolt.MaxKeySize {
-		refused = fmt.Errorf("bolt: the names of the counter have %d bytes", len(key))
+		refused = fmt.Errorf("bolt: counter names have %d bytes", len(key))
 	}
 	if refused = errors.Join(write.Check(), refused); refused != nil {
 		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone

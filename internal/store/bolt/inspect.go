@@ -51,14 +51,14 @@ func (sum *Summary) inspect(ctx context.Context, tx *bbolt.Tx, tables Readers) e
 	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		bucket := string(name)
 		if b == nil {
-			return damaged("%q is no bucket", bucket)
+			return damaged("%q is not a bucket", bucket)
 		}
 		for key, value := range from(b, "") {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if value == nil || len(b.Get(key)) != len(value) {
-				return damaged("key %x of %q is not where it belongs", key, bucket)
+				return damaged("key %x of %q is out of order", key, bucket)
 			}
 			sum.Records[bucket]++
 			var unusable error

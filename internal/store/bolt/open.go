@@ -64,7 +64,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 }
 
 // errBlank is returned for a file without content.
-var errBlank = fmt.Errorf("%w: there is nothing in it", ErrForeign)
+var errBlank = fmt.Errorf("%w: it is empty", ErrForeign)
 
 // readFile opens a data file for reading and calls fn, unless the file is foreign, truncated or blank. Other
 // processes may read it too.
@@ -75,7 +75,7 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: it is no regular file", ErrForeign)
+		return fmt.Errorf("%w: it is not a regular file", ErrForeign)
 	case info.Size() == 0: // bbolt would initialise it
 		return errBlank
 	}
@@ -202,7 +202,7 @@ func checkFormat(tx *bbolt.Tx) error {
 	}
 	value := meta.Get(formatKey)
 	if len(value) != 8 {
-		return fmt.Errorf("%w: it carries no format version", ErrForeign)
+		return fmt.Errorf("%w: it has no format version", ErrForeign)
 	}
 	switch found := binary.BigEndian.Uint64(value); {
 	case found < format:

@@ -83,7 +83,7 @@ func fromMillis(ms int64) time.Time {
 // has already encoded the value.
 func checkObject(value []byte) error {
 	if n := len(value); n < 2 || value[0] != '{' || value[n-1] != '}' {
-		return fmt.Errorf("bolt: the value is no JSON object")
+		return fmt.Errorf("bolt: the value is not a JSON object")
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (d *decoder) string() string { return string(d.bytes(d.varint())) }
 // finish returns the first error. Trailing data is an error too.
 func (d *decoder) finish() error {
 	if len(d.rest) > 0 {
-		d.fail(fmt.Sprintf("it has %d bytes too many", len(d.rest)))
+		d.fail(fmt.Sprintf("it has %d extra bytes", len(d.rest)))
 	}
 	return d.err
 }

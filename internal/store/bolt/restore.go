@@ -67,7 +67,7 @@ func Hold(dataFile string) (h *Held, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dataFile); err == nil {
-			return nil, fmt.Errorf("bolt: %s: %w: it is a symbolic link to a file that is not there", dataFile, ErrForeign)
+			return nil, fmt.Errorf("bolt: %s: %w: it is a dangling symbolic link", dataFile, ErrForeign)
 		}
 		return h, nil
 	case err != nil:
@@ -92,7 +92,7 @@ func (h *Held) Release() error {
 }
 
 // errReplaced is returned if the name of the opened or restored file leads to another file.
-var errReplaced = errors.New("the file was replaced meanwhile")
+var errReplaced = errors.New("the file was replaced concurrently")
 
 // Replace is [Replace] for the held file. It fails if another file has replaced it: without a lock,
 // a restoration or a starting server may have made one.

@@ -89,7 +89,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bbolt.Tx) error) (err erro
 }
 
 // errPanicked marks the errors of guard. The locks of bbolt may be held afterwards.
-var errPanicked = errors.New("a page cannot be read")
+var errPanicked = errors.New("unreadable page")
 
 // guard converts a panic over damaged pages, or a fault in the mapped file, to [ErrCorrupt]. Use:
 // defer guard(&err, stack)(). In an open store the errors contain the stack, because the bug may be

@@ -146,7 +146,7 @@ func (r *Reader) Err() error { return r.err }
 
 var (
 	errSyntax  = errors.New("not the expected JSON")
-	errUnknown = errors.New("it is not known here: a newer version wrote it")
+	errUnknown = errors.New("it is unknown: a newer version wrote it")
 )
 
 func (r *Reader) fail(err error) {

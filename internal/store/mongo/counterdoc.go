@@ -70,7 +70,7 @@ func (r *counterReader) number(name string, least int64) int64 {
 	switch {
 	case v.IsZero():
 	case !ok:
-		r.complain("%s is no whole number", name)
+		r.complain("%s is not a whole number", name)
 	case n < least:
 		r.complain("%s is %d", name, n)
 	}
@@ -99,7 +99,7 @@ func (r *counterReader) each(name string, read func(key string, v bson.RawValue)
 	doc, ok := v.DocumentOK()
 	elements, err := doc.Elements()
 	if !ok || err != nil {
-		r.complain("%s is no document", name)
+		r.complain("%s is not a document", name)
 		r.record.Damaged = r.record.Damaged || name == counts
 	}
 	for _, e := range elements {
@@ -112,9 +112,9 @@ func (r *counterReader) writer(name string, v bson.RawValue) {
 	seq, ok := whole(v)
 	switch {
 	case !syncer.ValidWriter(name):
-		r.complain("%.40q is no writer's name", name)
+		r.complain("%.40q is not a writer name", name)
 	case !ok:
-		r.complain("the sequence of writer %.40s is no whole number", name)
+		r.complain("the sequence of writer %.40s is not a whole number", name)
 	default:
 		r.record.Writers[name] = seq
 	}
@@ -127,9 +127,9 @@ func (r *counterReader) frame(key string, v bson.RawValue) {
 	count, ok := whole(v)
 	switch {
 	case err != nil || name < 0 || strconv.FormatInt(name, 10) != key:
-		r.complain("%.40q is no frame's name", key)
+		r.complain("%.40q is not a frame name", key)
 	case !ok:
-		r.complain("the count of frame %d is no whole number", name)
+		r.complain("the count of frame %d is not a whole number", name)
 	default:
 		r.record.Frames = append(r.record.Frames, ratelimit.FrameCount{Name: name, Count: count})
 		return
@@ -278,7 +278,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && (writes[i].Version != 0 || writes[i].Etag != 0) {
 				// The condition did not hold, but the write is counted. If it is sent again, its
 				// own sequence stops it.
-				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write has created it anew")}
+				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write recreated it")}
 			}
 			name(int(i), created)
 		}

@@ -47,7 +47,7 @@ var (
 	// ErrURI: the connection string is not valid.
 	ErrURI = errors.New("the MongoDB URI is not valid")
 	// ErrAuth: the server refuses the user, the password or the mechanism.
-	ErrAuth = errors.New("MongoDB refuses the user name or password")
+	ErrAuth = errors.New("MongoDB rejects the user name or password")
 	// ErrUnreachable: no server answers, or none of them is a primary.
 	ErrUnreachable = errors.New("no MongoDB server answers")
 	// ErrReplicaSet: servers answer, and none is in the replica set of the URI.
@@ -127,7 +127,7 @@ func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
 		}
 		return settings, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: the DNS does not answer in time", ErrUnreachable)
+		return nil, fmt.Errorf("%w: DNS timeout", ErrUnreachable)
 	}
 }
 

@@ -122,7 +122,7 @@ func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 		opts := options.Find().SetProjection(byID(1)).SetLimit(1)
 		err := s.find(ctx, "look for newer records", s.db.Collection(table), filter, opts, func(doc bson.Raw) error {
 			strange = fmt.Errorf("mongo: the document %s of the collection %s was written by entry %d of the trail or a later one, and the collection trail "+
-				"ends before that: they are not of one moment; restore both from one backup", doc.Lookup("_id"), table, d.Number)
+				"ends before it: restore both from the same backup", doc.Lookup("_id"), table, d.Number)
 			return nil
 		})
 		if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) present(ctx context.Context) error {
 	return s.do(ctx, "read migrations", func(ctx context.Context) error {
 		pending, err := migrations.Pending(ctx, s.db)
 		if err == nil && len(pending) > 0 {
-			err = fmt.Errorf("the database lacks %s: its data are lost, or it is another one", pending[0])
+			err = fmt.Errorf("the database lacks %s: its data are lost, or it is another database", pending[0])
 		}
 		return err
 	})

@@ -30,12 +30,12 @@ func documentOf(object []byte) (bson.Raw, error) {
 	kind, doc, err := appendValue(make([]byte, 0, len(object)+len(object)/4+16), d, 0)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the value is no JSON object that can be stored: %w", err)
+		return nil, fmt.Errorf("the value is not a storable JSON object: %w", err)
 	case kind != bson.TypeEmbeddedDocument:
-		return nil, errors.New("the value is no JSON object")
+		return nil, errors.New("the value is not a JSON object")
 	}
 	if _, err = d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind the JSON object")
+		return nil, errors.New("unexpected data after the JSON object")
 	}
 	return doc, nil
 }

@@ -109,7 +109,7 @@ func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 func (v *verifier) run(ctx context.Context, properties []property) (all Verification, err error) {
 	v.client, v.interrupted = "verify scratch "+rand.Text(), ctx.Done()
 	for i, p := range properties {
-		c := Check{Number: i + 1, Name: p.name, Exact: i < exact, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
+		c := Check{Number: i + 1, Name: p.name, Exact: i < exact, Status: CheckUnchecked, Detail: "not checked because of an earlier failure"}
 		if err == nil {
 			err = v.check(ctx, &c, p)
 		}
@@ -472,10 +472,10 @@ func (v *verifier) primary(ctx context.Context) (string, error) {
 	case hello.Msg == "isdbgrid":
 		kind = "a router of shards"
 	case hello.Set == "":
-		kind = "no replica set: what it has acknowledged can be lost with it"
+		kind = "no replica set: acknowledged writes can be lost with the server"
 	}
 	if err == nil && !hello.Primary && !hello.Master {
-		err = differs("it says that it is none; %s", kind)
+		err = differs("it reports that it is not a primary; %s", kind)
 	}
 	return kind, err
 }
@@ -507,9 +507,9 @@ func (v *verifier) ttl(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case !slices.ContainsFunc(specs, kept):
-		return "", errors.New("the index was accepted, and expireAfterSeconds was not kept")
+		return "", errors.New("the index was accepted without expireAfterSeconds")
 	case v.options.WaitTTL == 0:
-		return "the index is kept; whether it deletes was not waited for", nil
+		return "the index exists; deletion was not checked (--wait-ttl)", nil
 	}
 	for id, at := range map[string]time.Time{"expired": expire.Add(-48 * time.Hour), "later": expire} {
 		if _, err := c.InsertOne(ctx, append(byID(id), field("expire", at)...)); err != nil {

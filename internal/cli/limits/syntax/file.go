@@ -39,14 +39,14 @@ func ParseFile(name string, text []byte) (*File, error) {
 		return nil, errs.Err()
 	}
 	if v == nil {
-		return nil, fielderr.Errors{{Message: "is empty; a file that sets nothing has {}", Origin: name}}
+		return nil, fielderr.Errors{{Message: "is empty; write {} to set nothing", Origin: name}}
 	}
 	doc, errs := f.fields("", v)
 	for _, section := range slices.Sorted(maps.Keys(doc)) {
 		path := fielderr.Join("", section)
 		switch {
 		case !slices.Contains(adminapi.Sections, section):
-			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(adminapi.Sections, ", ")))
+			errs = append(errs, f.at(path, "unknown field; the fields are "+strings.Join(adminapi.Sections, ", ")))
 		case !doc[section].IsObject():
 			errs = append(errs, f.at(path, "must be an object; to set nothing, leave it out"))
 		case section == "settings":
@@ -57,7 +57,7 @@ func ParseFile(name string, text []byte) (*File, error) {
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				target, place := targetOf(section, name), fielderr.Join(path, name)
 				if _, twice := f.Values[target]; twice {
-					errs = append(errs, f.at(place, "is there already, with the name in another form"))
+					errs = append(errs, f.at(place, "duplicates an entry that spells the name differently"))
 					continue
 				}
 				errs = append(errs, f.add(target, place, values[name])...)
@@ -92,7 +92,7 @@ func (f *File) fields(path string, v *strict.Value) (map[string]*strict.Value, f
 // Add adds the value of a target.
 func (f *File) add(target, path string, v *strict.Value) fielderr.Errors {
 	if !v.IsObject() {
-		return fielderr.Errors{f.at(path, "must be an object; one that sets nothing is {}")}
+		return fielderr.Errors{f.at(path, "must be an object; write {} to set nothing")}
 	}
 	var value any
 	if errs := v.Decode(&value, nil); len(errs) > 0 {
@@ -265,7 +265,7 @@ func ReadFile(stdin io.Reader, path string) (name string, text []byte, err error
 	in := stdin
 	switch path {
 	case "":
-		return "", nil, command.Usagef("-f FILE is missing; - is standard input")
+		return "", nil, command.Usagef("-f FILE is missing; use - for standard input")
 	case "-":
 		name = "standard input"
 	default:

@@ -21,7 +21,7 @@ func ParseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
-		errs.Add("", "limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
+		errs.Add("", "limit %q: expected REQUESTS/WINDOW, such as 10/60s", spec)
 		return l, errs
 	}
 	var err error
@@ -30,7 +30,7 @@ func ParseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	}
 	full := ratelimit.DefaultLimit()
 	if full.Window, err = time.ParseDuration(window); err != nil {
-		errs.Add("window", "%q is not a duration with its unit, such as 60s", window)
+		errs.Add("window", "%q is not a duration with a unit, such as 60s", window)
 	} else {
 		l.Name = nameOfWindow(full.Window, window)
 	}
@@ -52,7 +52,7 @@ func ParseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	full.Grants = l.Grants
 	if l.LeaseWait != "" {
 		if full.LeaseWait, err = time.ParseDuration(l.LeaseWait); err != nil {
-			errs.Add("lease_wait", "%q is not a duration with its unit, such as 100ms", l.LeaseWait)
+			errs.Add("lease_wait", "%q is not a duration with a unit, such as 100ms", l.LeaseWait)
 		}
 	}
 	errs.AddUnreported(fielderr.Of(full.Validate()))
@@ -65,7 +65,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		return
 	}
 	if slices.Contains(ratelimit.GrantNames(), option) {
-		errs.Add("grants", "write several with + between them: grants=...+%s", option)
+		errs.Add("grants", "separate grants with +: grants=...+%s", option)
 		return
 	}
 	if !ok {
@@ -81,7 +81,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	case "on_outage":
 		l.OnOutage = value
 	case "strict":
-		errs.Add("strict", "takes no value; leave it out for a limit that is not")
+		errs.Add("strict", "takes no value; omit it for a limit that is not strict")
 	case "lease_wait":
 		l.LeaseWait = value
 	case "grants":
@@ -92,16 +92,16 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
 			errs.Add("frames", "%q is not a number", value)
 		} else if l.Frames < 1 { // 0 would be omitted from the JSON and mean the default
-			errs.Add("frames", "at least 1 is needed, not %s", value)
+			errs.Add("frames", "must be at least 1, not %s", value)
 		}
 	case "soft":
 		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err != nil {
 			errs.Add("soft_ratio", "%q is not a number", value)
 		} else if l.SoftRatio <= 0 { // 0 would be omitted from the JSON and mean the default
-			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
+			errs.Add("soft_ratio", "must be more than 0, not %s", value)
 		}
 	default:
-		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants", name)
+		errs.Add("", "unknown option %q: the options are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants", name)
 	}
 }
 

@@ -33,7 +33,7 @@ func Read(r io.Reader) (Message, error) {
 	}
 	size := binary.LittleEndian.Uint32(head)
 	if size < headerSize || size > maxSize {
-		return nil, fmt.Errorf("no message of MongoDB's protocol: a length of %d bytes", size)
+		return nil, fmt.Errorf("not a MongoDB message: a length of %d bytes", size)
 	}
 	m := append(make(Message, 0, size), head...)[:size]
 	_, err := io.ReadFull(r, m[headerSize:])
