@@ -115,7 +115,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		status = httpapi.Down
 	}
 	if len(c.unreadable) > 0 {
-		checks["clients"] = "not served, because they cannot be read: " + strconv.Itoa(len(c.unreadable))
+		checks["clients"] = "unreadable and not served: " + strconv.Itoa(len(c.unreadable))
 		if forOperators {
 			checks["clients"] = describeUnreadable(c.unreadable)
 		}
@@ -145,7 +145,7 @@ const namedClients = 5
 
 // describeUnreadable describes the clients that cannot be read.
 func describeUnreadable(clients map[string]error) string {
-	return "not served, because they cannot be read: " + nameSome(slices.Sorted(maps.Keys(clients)))
+	return "unreadable and not served: " + nameSome(slices.Sorted(maps.Keys(clients)))
 }
 
 // nameSome names the first clients and the number of others.

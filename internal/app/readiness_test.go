@@ -35,7 +35,7 @@ func TestReadiness(t *testing.T) {
 		{
 			"a client cannot be read",
 			condition{unreadable: map[string]error{"shop": errors.New("x"), "app\n": errors.New("y")}},
-			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `not served, because they cannot be read: "app\n", "shop"`}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `unreadable and not served: "app\n", "shop"`}},
 		},
 		{
 			"the configuration has policies for unknown clients",
@@ -48,14 +48,14 @@ func TestReadiness(t *testing.T) {
 			"many clients cannot be read, and more",
 			condition{refused: true, unreadable: map[string]error{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil, "g": nil}},
 			degraded(map[string]string{
-				"clients": `not served, because they cannot be read: "a", "b", "c", "d", "e" and 2 more`,
+				"clients": `unreadable and not served: "a", "b", "c", "d", "e" and 2 more`,
 				"limits":  "some in the store cannot be used; the last good ones stay in force",
 			}),
 		},
 		{
 			"counts are not shared",
 			condition{unshared: 3 * time.Minute, outage: true},
-			degraded(map[string]string{"counts": "sharing has been failing for 3m0s; no count is lost", "outage": "limits are decided by their on_outage"}),
+			degraded(map[string]string{"counts": "sharing has been failing for 3m0s; no count is lost", "outage": "limits follow their on_outage"}),
 		},
 		{
 			"a stepped machine",
@@ -113,7 +113,7 @@ func TestReadiness(t *testing.T) {
 			condition{silent: time.Minute, refused: true, unshared: time.Minute, outage: true, clock: clock.State{Wall: 2 * time.Second, Alone: clock.Wall}},
 			degraded(map[string]string{
 				"store": "not answering for 1m0s", "limits": "some in the store cannot be used; the last good ones stay in force",
-				"counts": "sharing has been failing for 1m0s; no count is lost", "outage": "limits are decided by their on_outage",
+				"counts": "sharing has been failing for 1m0s; no count is lost", "outage": "limits follow their on_outage",
 				"clock": "this machine's clock is 2s ahead of the others: tokens use it, counts do not",
 			}),
 		},
@@ -129,8 +129,8 @@ func TestReadiness(t *testing.T) {
 func TestReadinessForThePublic(t *testing.T) {
 	c := condition{unreadable: map[string]error{"shop": errors.New("x")}, unregistered: []string{"partner", "bank"}}
 	want := httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
-		"clients":       "not served, because they cannot be read: 1",
-		"configuration": "has a policy for clients that are not registered: 2",
+		"clients":       "unreadable and not served: 1",
+		"configuration": "has a policy for unregistered clients: 2",
 	}}
 	check.Equal(t, "readiness", c.readiness(false), want)
 }
@@ -153,7 +153,7 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 	}
 	want := httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{
 		"counts": "sharing has been failing for 7s; no count is lost",
-		"outage": "limits are decided by their on_outage",
+		"outage": "limits follow their on_outage",
 		"clock":  "this machine's clock is 1m0s behind the others: tokens use it, counts do not",
 	}}
 	check.Equal(t, "/readyz", s.edge.ready.report(true), want)

@@ -155,8 +155,8 @@ func TestTasksFollowTheStore(t *testing.T) {
 			t.Errorf("a new client is not known after %v", changesEvery)
 		}
 		for _, text := range []string{
-			`ERROR msg="stored limits cannot be used; the last good ones stay in force"`, `INFO msg="all stored limits can be used again"`,
-			`ERROR msg="client cannot be read and is not served"`, `INFO msg="client that could not be read was deleted"`,
+			`ERROR msg="stored limits cannot be used; the last good ones stay in force"`, `INFO msg="all stored limits are usable again"`,
+			`ERROR msg="client cannot be read and is not served"`, `INFO msg="unreadable client was deleted"`,
 		} {
 			if n := strings.Count(log.String(), text); n != 1 {
 				t.Errorf("%s is logged %d times, want once:\n%s", text, n, log.String())

@@ -12,8 +12,8 @@ import (
 type Config struct {
 	// Issuer is the public URL of the server. It is in every token and in the metadata (RFC 8414).
 	// Empty: derived from a loopback Listen.
-	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; derived from a loopback --listen if empty" redact:"password"`
-	Listen      string `json:"listen" help:"host:port to serve clients on; port 0 takes a free one"`
+	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; empty: derived from a loopback --listen" redact:"password"`
+	Listen      string `json:"listen" help:"host:port to serve clients on; port 0: any free port"`
 	AdminListen string `json:"admin_listen,omitempty" help:"host:port to serve metrics, health and the admin API on; empty: off"`
 	// AdminTLS is the certificate of AdminListen. Without it AdminListen uses the certificate of
 	// TLS. With either of them, operators are served by HTTPS.
@@ -95,7 +95,7 @@ type Metrics struct {
 // Tracing configures traces of requests.
 type Tracing struct {
 	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector for traces; empty: no tracing" redact:"password"`
-	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1" range:"0 1"`
+	SampleRatio float64 `json:"sample_ratio" help:"share of requests to trace, 0 to 1" range:"0 1"`
 }
 
 // Store configures the storage: one of the two, or neither for the default.
@@ -115,7 +115,7 @@ type MongoDB struct {
 	// URIFile is a file that holds the URI. It keeps the password out of the environment and the
 	// configuration.
 	URIFile  string `json:"uri_file,omitempty" help:"file with the URI, instead of --mongodb-uri"`
-	Database string `json:"database" help:"database in that MongoDB"`
+	Database string `json:"database" help:"MongoDB database name"`
 }
 
 // Tokens configures the signature and the lifetimes of tokens.
@@ -128,7 +128,7 @@ type Tokens struct {
 	// the successor is unused. 0: never.
 	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer; 0s: never" range:"0s 10m"`
 	RefreshMaxAge Duration `json:"refresh_max_age" help:"longest time from a sign-in to its last refresh" range:"1s 87600h"`
-	KeyRotation   Duration `json:"key_rotation" help:"age at which the signing key is replaced" range:"1h 87600h"`
+	KeyRotation   Duration `json:"key_rotation" help:"time between replacements of the signing key" range:"1h 87600h"`
 }
 
 // Sessions configures how long a browser stays signed in, and how many codes each session gets.

@@ -17,7 +17,7 @@ type Introspection struct {
 	URL string `json:"url,omitempty" help:"introspection URL for users of opaque tokens (RFC 7662); empty: off" redact:"password"`
 	// ClientID authenticates the gateway there. Without it, no credentials are sent.
 	ClientID         string `json:"client_id,omitempty" help:"client_id of the gateway there; empty: no credentials"`
-	ClientSecret     string `json:"client_secret,omitempty" help:"its secret" redact:"all"`
+	ClientSecret     string `json:"client_secret,omitempty" help:"client secret of the gateway at --introspection-url" redact:"all"`
 	ClientSecretFile string `json:"client_secret_file,omitempty" help:"file with the secret"`
 }
 

@@ -12,7 +12,7 @@ type Keys struct {
 	// Secret encrypts and decrypts. Without it, new keys are stored in clear. While it is being
 	// changed, a second one after a comma only decrypts: the old or the next secret. The first may
 	// then be "none".
-	Secret     string `json:"secret,omitempty" help:"secret that encrypts the signing keys in the store: base64 of at least 32 random bytes; a second one after a comma only decrypts" redact:"all"`
+	Secret     string `json:"secret,omitempty" help:"secret that encrypts the signing keys in the store: base64 of at least 32 random bytes; a second one, after a comma, only decrypts" redact:"all"`
 	SecretFile string `json:"secret_file,omitempty" help:"file with the secret"`
 }
 

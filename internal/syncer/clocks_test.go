@@ -193,7 +193,7 @@ func TestClock(t *testing.T) {
 		took := m.now().Unix()
 		pass(time.Second)
 		mustEqual(t, "frame", took, store.Documents()[0].Frames[0].Name)
-		mustEqual(t, "log lines", 1, log.count("process time set forwards"))
+		mustEqual(t, "log lines", 1, log.count("process time moved forward"))
 	})
 }
 

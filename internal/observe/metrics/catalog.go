@@ -27,7 +27,7 @@ var (
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,
-		"1 while the database takes no counts and limits are decided by their on_outage.",
+		"1 while the database takes no counts and limits follow their on_outage.",
 	}
 	outageDecisionsInfo = Info{
 		"oauth_ratelimit_outage_decisions_total", Counter,

@@ -135,7 +135,7 @@ func TestChildThatDiedWithoutATask(t *testing.T) {
 
 func TestBadChildrenAreNotUsed(t *testing.T) {
 	for mode, says := range map[string]string{
-		"exits":           "the child has ended: exit status 7",
+		"exits":           "process ended: exit status 7",
 		"refuses":         "lower the priority: operation not permitted",
 		"another program": "hashing",
 	} {
@@ -159,7 +159,7 @@ func TestBadChildrenAreNotUsed(t *testing.T) {
 func TestBadAnswers(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dies": "exit status 7", "short": errResult.Error(), "long": errResult.Error(), "empty": errFrame.Error(),
-		"huge": errFrame.Error(), "half": "the child has ended", "silent": "no answer of the child within 50ms",
+		"huge": errFrame.Error(), "half": "process ended", "silent": "no answer from the process within 50ms",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			var log check.Buffer
