@@ -78,7 +78,7 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
 	server := serving(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
-	for address, want := range map[string]string{server.operators: `cannot be read: \"bad\"`, server.clients: "cannot be read: 1"} {
+	for address, want := range map[string]string{server.operators: `unreadable and not served: \"bad\"`, server.clients: "unreadable and not served: 1"} {
 		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
 	}
 	server.stop(t)

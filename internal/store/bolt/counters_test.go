@@ -65,7 +65,7 @@ func TestDamagedCounter(t *testing.T) {
 			t.Errorf("item %d: %+v with %+v", i, r, r.Record)
 		}
 	}
-	if r := results[1]; !errors.Is(r.Err, store.ErrUnreadable) || !strings.Contains(r.Record.Problem, "cannot be read") {
+	if r := results[1]; !errors.Is(r.Err, store.ErrUnreadable) || !strings.Contains(r.Record.Problem, "unreadable") {
 		t.Errorf("the damaged one: %v, %q", r.Err, r.Record.Problem)
 	}
 }

@@ -125,7 +125,7 @@ func TestOpenLocked(t *testing.T) {
 	if !errors.Is(err, ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
-	for _, part := range []string{path, "stop that server", "admin API"} {
+	for _, part := range []string{path, "stop it first", "admin API"} {
 		if !strings.Contains(fmt.Sprint(err), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}

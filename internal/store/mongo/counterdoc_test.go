@@ -86,7 +86,7 @@ func foreignDocuments() map[string]foreign {
 		"a frame in words":      {frames(bson.E{Key: "now", Value: int64(1)}), `"now" is not a frame name`, true},
 		"a frame below zero":    {frames(bson.E{Key: "-5", Value: int64(1)}), `"-5" is not a frame name`, true},
 		"a frame padded":        {frames(bson.E{Key: "007", Value: int64(1)}), `"007" is not a frame name`, true},
-		"a frame too large":     {frames(bson.E{Key: "99999999999999999999", Value: int64(1)}), "is no frame's name", true},
+		"a frame too large":     {frames(bson.E{Key: "99999999999999999999", Value: int64(1)}), "is not a frame name", true},
 		"a huge map of rubbish": {with(sound(), "requestCounters", many(5000, "x")), "and 4999 more", true},
 	}
 }

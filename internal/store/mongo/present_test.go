@@ -34,7 +34,7 @@ func TestDatabaseWithoutItsData(t *testing.T) {
 		f.Refresh, func(ctx context.Context) error { return f.Renew(ctx, 0) },
 	} {
 		err := follow(t.Context())
-		check.ErrorSays(t, err, "its data are lost, or it is another one")
+		check.ErrorSays(t, err, "its data are lost, or it is another database")
 		check.Equal(t, "the mark is lost", errors.Is(err, store.ErrMarkLost), false)
 	}
 	check.Equal(t, "reads of the table", reloads, 1)

@@ -203,9 +203,9 @@ func TestVerifyOptional(t *testing.T) {
 		status  CheckStatus
 		says    string
 	}{
-		{"an index is kept", mongotest.Alteration{}, VerifyOptions{}, 15, CheckOK, "index is kept"},
+		{"an index exists", mongotest.Alteration{}, VerifyOptions{}, 15, CheckOK, "index exists"},
 		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), VerifyOptions{}, 15, CheckMissing, "no TTL"},
-		{"an index without its time", mongotest.Alteration{Answer: indexesWithoutTime}, VerifyOptions{}, 15, CheckMissing, "not kept"},
+		{"an index without its time", mongotest.Alteration{Answer: indexesWithoutTime}, VerifyOptions{}, 15, CheckMissing, "without expireAfterSeconds"},
 		{"the monitor deletes", mongotest.Alteration{}, VerifyOptions{WaitTTL: time.Minute}, 15, CheckOK, "deleted within"},
 		{"the monitor does not", farFuture, VerifyOptions{WaitTTL: time.Second}, 15, CheckMissing, "nothing was deleted"},
 		{"no time", mongotest.Alteration{Answer: timeless}, VerifyOptions{}, 14, CheckMissing, "time"},

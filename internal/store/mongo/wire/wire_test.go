@@ -121,7 +121,7 @@ func TestLyingHeader(t *testing.T) {
 		m := message(0)
 		binary.LittleEndian.PutUint32(m, size)
 		_, err := Read(bytes.NewReader(m))
-		check.ErrorSays(t, err, "no message of MongoDB's protocol")
+		check.ErrorSays(t, err, "not a MongoDB message")
 	}
 }
 
