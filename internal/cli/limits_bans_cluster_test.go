@@ -15,7 +15,7 @@ import (
 func (c *operatedCluster) banned(t *testing.T, o operated) bool {
 	t.Helper()
 	status, body := postForm(t, o.clients+"/token", c.shop, url.Values{"grant_type": {"client_credentials"}})
-	return status == http.StatusTooManyRequests && strings.Contains(body, "is banned")
+	return status == http.StatusTooManyRequests && strings.Contains(body, "temporarily banned")
 }
 
 // listed reports whether an instance lists the client among who is banned. Unlike a request, it is no denial.
