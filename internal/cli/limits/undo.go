@@ -16,8 +16,7 @@ import (
 func (l *limits) newUndo() *cobra.Command {
 	return l.confirmed(&cobra.Command{
 		Use: "undo CHANGE", Short: "Restore the values from before a change", Args: command.Takes("CHANGE"),
-		Long: `Give everything that a change changed its values of before. CHANGE is its number in
-"limits audit".
+		Long: `Restore the values from before a change. CHANGE is its number in "limits audit".
 
 If one of them was changed again later, the command fails and names the later change. An undo is
 a change too, so you can undo it. You cannot undo a reset of counters.
