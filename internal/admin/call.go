@@ -20,6 +20,7 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/precondition"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/observe/accesslog"
@@ -62,13 +63,13 @@ func (c *call) answerStatus(status int, v any) error {
 
 // answerState sends a resource with its ETag. If the reader already has this state, body is not
 // called.
-func (c *call) answerState(status int, st state, body func() (any, error)) error {
-	etag, err := st.etag()
+func (c *call) answerState(status int, st precondition.State, body func() (any, error)) error {
+	etag, err := st.ETag()
 	if err != nil {
 		return err
 	}
 	c.Response().Header().Set("ETag", etag)
-	if c.Request().Method == http.MethodGet && conditionsOf(c.Request().Header).unchanged(etag) {
+	if c.Request().Method == http.MethodGet && precondition.Of(c.Request().Header).Unchanged(etag) {
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/precondition"
 	"oauth-server/internal/admin/preview"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/admin/targets"
@@ -30,7 +31,7 @@ type change struct {
 	target     targets.Target // that the conditions refer to; zero: everything that operators have set
 	changes    targets.Target // the changed target; differs from target only for promote
 	action     string
-	conditions conditions
+	conditions precondition.Conditions
 	derive     deriver
 	by         *guard.Caller
 	reason     string
@@ -45,13 +46,13 @@ type change struct {
 type deriver func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error)
 
 // stateIn returns the state of a target, or of everything that operators have set.
-func stateIn(p *clientcfg.PolicySnapshot, t targets.Target) state {
+func stateIn(p *clientcfg.PolicySnapshot, t targets.Target) precondition.State {
 	if t == (targets.Target{}) {
 		// The number of temporary values changes at their ends, which do not change the version.
-		return state{doc: p.Set().Temporary.Len(), exists: true, version: p.Version()}
+		return precondition.State{Doc: p.Set().Temporary.Len(), Exists: true, Version: p.Version()}
 	}
 	st := t.State(p)
-	return state{st.Doc, st.Exists, st.Changed}
+	return precondition.State{Doc: st.Doc, Exists: st.Exists, Version: st.Changed}
 }
 
 // edit returns the edit for [clientcfg.PolicySource], which may run it several times.
@@ -93,10 +94,10 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 // allowed checks the conditions, and that a target to be deleted or promoted exists.
 func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	st := stateIn(p, ch.target)
-	if err := ch.conditions.check(st); err != nil {
+	if err := ch.conditions.Check(st); err != nil {
 		return err
 	}
-	if ch.action == actionUpdate || st.exists || p.IsLeftOut(ch.target.Name()) {
+	if ch.action == actionUpdate || st.Exists || p.IsLeftOut(ch.target.Name()) {
 		return nil
 	}
 	if absent := ch.target.Absent(); absent != "" {
@@ -136,7 +137,7 @@ func (s *Server) get(c *call, t targets.Target) error { return s.answerTarget(c,
 func (s *Server) answerTarget(c *call, t targets.Target, p *clientcfg.PolicySnapshot) error {
 	st := stateIn(p, t)
 	return c.answerState(http.StatusOK, st, func() (any, error) {
-		if absent := t.Absent(); absent != "" && !st.exists {
+		if absent := t.Absent(); absent != "" && !st.Exists {
 			return nil, problem.NotFound("%s", absent)
 		}
 		view := t.View(p)
@@ -204,9 +205,9 @@ func (c *call) asked(ch *change) (only bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ch.by, ch.conditions, ch.reason = c.caller, conditionsOf(c.Request().Header), ch.reason+reason
-	if !only && ch.action != actionUndo && !ch.conditions.given() {
-		return false, errNoCondition
+	ch.by, ch.conditions, ch.reason = c.caller, precondition.Of(c.Request().Header), ch.reason+reason
+	if !only && ch.action != actionUndo && !ch.conditions.Given() {
+		return false, precondition.ErrMissing
 	}
 	return only, nil
 }

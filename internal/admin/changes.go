@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/precondition"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
@@ -288,7 +289,7 @@ func (s *Server) undoable(ctx context.Context, version int64) (*clientcfg.Event,
 
 // changedSince returns the error for a change to be undone that is not the last one of a target.
 func (s *Server) changedSince(ctx context.Context, target string, version int64) error {
-	last, err := s.changesSince(ctx, target, unknownVersion)
+	last, err := s.changesSince(ctx, target, precondition.Unknown)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/precondition"
 	"oauth-server/internal/admin/problem"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clientcfg/lockout"
@@ -25,7 +26,7 @@ type registrar struct {
 	*call
 	server     *Server
 	name       string // the client or user in the path
-	conditions conditions
+	conditions precondition.Conditions
 	registry   *registry.Registry
 }
 
@@ -35,7 +36,7 @@ func (s *Server) registrar(c *call, name string) (*registrar, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registrar{call: c, server: s, name: name, conditions: conditionsOf(c.Request().Header)}
+	r := &registrar{call: c, server: s, name: name, conditions: precondition.Of(c.Request().Header)}
 	r.registry = registry.New(registry.Options{
 		Store: s.o.Registry, Events: s.o.Events, By: c.caller.Actor(), Reason: reason, Instance: s.o.Instance(),
 		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, IfClient: r.ifClient, IfUser: r.ifUser,
@@ -66,8 +67,8 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 // conditioned refuses a request without conditions.
 func conditioned(f func(*registrar) error) func(*registrar) error {
 	return func(r *registrar) error {
-		if !r.conditions.given() {
-			return errNoCondition
+		if !r.conditions.Given() {
+			return precondition.ErrMissing
 		}
 		return f(r)
 	}
@@ -75,14 +76,14 @@ func conditioned(f func(*registrar) error) func(*registrar) error {
 
 // stateOf returns the state of the metadata only. The time when a secret was used does not change
 // it.
-func stateOf(c *clientcfg.Client) state {
-	return state{doc: c.Metadata(), exists: true, version: c.Version}
+func stateOf(c *clientcfg.Client) precondition.State {
+	return precondition.State{Doc: c.Metadata(), Exists: true, Version: c.Version}
 }
 
 // ifClient compares the conditions with the stored client before it is changed.
 func (r *registrar) ifClient(c *clientcfg.Client) error {
-	err := r.conditions.check(stateOf(c))
-	return r.explained(err, clientcfg.ClientTarget(c.ID), c.Version-max(0, r.conditions.since()))
+	err := r.conditions.Check(stateOf(c))
+	return r.explained(err, clientcfg.ClientTarget(c.ID), c.Version-max(0, r.conditions.Since()))
 }
 
 // answerClient responds with a client and its ETag. shown is a new secret, or empty.

@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/precondition"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
@@ -103,11 +104,13 @@ func checkOperator(access clientcfg.Access) (errs fielderr.Errors) {
 	return errs
 }
 
-func stateOfUser(u *registry.User) state { return state{doc: u, exists: true} }
+func stateOfUser(u *registry.User) precondition.State {
+	return precondition.State{Doc: u, Exists: true}
+}
 
 // ifUser compares the conditions with the stored user before it is changed.
 func (r *registrar) ifUser(u *registry.User) error {
-	return r.explained(r.conditions.check(stateOfUser(u)), clientcfg.UserTarget(u.Username), 1)
+	return r.explained(r.conditions.Check(stateOfUser(u)), clientcfg.UserTarget(u.Username), 1)
 }
 
 // answerUser responds with a user and its ETag.

@@ -1,4 +1,4 @@
-package admin
+package precondition
 
 import (
 	"net/http"
@@ -9,8 +9,8 @@ import (
 
 // FuzzConditions: a change passes only with the current ETag, or with * if that is allowed.
 func FuzzConditions(f *testing.F) {
-	st := state{version: 7}
-	now, err := st.etag()
+	st := State{Version: 7}
+	now, err := st.ETag()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -26,8 +26,8 @@ func FuzzConditions(f *testing.F) {
 				h.Set(name, value)
 			}
 		}
-		c := conditionsOf(h)
-		passed := c.given() && c.check(state{version: 7, exists: exists}) == nil
+		c := Of(h)
+		passed := c.Given() && c.Check(State{Version: 7, Exists: exists}) == nil
 		list := func(s string) []string {
 			parts := strings.Split(s, ",")
 			for i := range parts {
