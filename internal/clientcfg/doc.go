@@ -14,9 +14,6 @@
 // with the previous one, so only the change costs time.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{Base: fromFile})
-//	…
-//	loops.Repeat(background.Task{Name: "changes", Every: time.Second, Do: follower.Refresh})
-//	…
 //	limits := source.Snapshot().For("shop") // a pointer load and a map lookup
 //
 // The package never issues tokens, does no HTTP, and depends on no particular store.
