@@ -30,16 +30,16 @@ var (
 	ErrNoSession = errors.New("accounts: no such session")
 )
 
-// MinPasswordLength is the shortest password, in characters. Shorter imported passwords work too.
-const MinPasswordLength = 8
+// minPasswordLength is the shortest password, in characters. Shorter imported passwords work too.
+const minPasswordLength = 8
 
 // ValidatePassword returns an error that says why the user with that name cannot have the password.
 // The password may be too short, too easy to guess, or unusable for signing in: a form cannot send
 // invalid UTF-8, and a one-line field cannot send control characters.
 func ValidatePassword(name, password string) error {
 	switch {
-	case utf8.RuneCountInString(password) < MinPasswordLength || len(password) > secret.MaxPasswordLength:
-		return fmt.Errorf("password: must have at least %d characters and at most %d bytes", MinPasswordLength, secret.MaxPasswordLength)
+	case utf8.RuneCountInString(password) < minPasswordLength || len(password) > secret.MaxPasswordLength:
+		return fmt.Errorf("password: must have at least %d characters and at most %d bytes", minPasswordLength, secret.MaxPasswordLength)
 	case !utf8.ValidString(password):
 		return errors.New("password: is not valid UTF-8")
 	case strings.ContainsFunc(password, unicode.IsControl):

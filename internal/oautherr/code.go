@@ -15,7 +15,6 @@ const (
 	AccessDenied            Code = "access_denied"
 	ServerError             Code = "server_error"
 	TemporarilyUnavailable  Code = "temporarily_unavailable"
-	UnsupportedTokenType    Code = "unsupported_token_type" // RFC 7009 2.2.1
 )
 
 // Error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses. Each means that a

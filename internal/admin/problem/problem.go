@@ -41,9 +41,9 @@ const (
 	TypeUnauthorized = TypePrefix + "unauthorized"
 	TypeForbidden    = TypePrefix + "forbidden"
 	TypeThrottled    = TypePrefix + "too-many-failures"
-	TypeNotFound     = TypePrefix + "not-found"
+	typeNotFound     = TypePrefix + "not-found"
 	TypeMethod       = TypePrefix + "method-not-allowed"
-	TypeInvalid      = TypePrefix + "invalid"
+	typeInvalid      = TypePrefix + "invalid"
 	TypeMedia        = TypePrefix + "unsupported-media-type"
 	TypeTooLarge     = TypePrefix + "too-large"
 	TypeNoCondition  = TypePrefix + "precondition-required"
@@ -63,7 +63,7 @@ func New(status int, kind, title, format string, args ...any) *Error {
 
 // NotFound returns the problem for something that does not exist.
 func NotFound(format string, args ...any) *Error {
-	return New(http.StatusNotFound, TypeNotFound, "Not found", format, args...)
+	return New(http.StatusNotFound, typeNotFound, "Not found", format, args...)
 }
 
 // Conflict returns the problem for a change that is not possible now.
@@ -78,7 +78,7 @@ func InvalidField(field, format string, args ...any) *Error {
 
 // Invalid returns the problem for a document with these errors.
 func Invalid(fields fielderr.Errors) *Error {
-	p := New(http.StatusUnprocessableEntity, TypeInvalid, "Invalid value", "%s", fields.Error())
+	p := New(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
 		f = f.Short()
 		p.Errors = append(p.Errors, adminapi.FieldProblem{Field: f.Path, Detail: f.Message})
@@ -88,7 +88,7 @@ func Invalid(fields fielderr.Errors) *Error {
 
 // Malformed returns the problem for a body that is not JSON.
 func Malformed(format string, args ...any) *Error {
-	return New(http.StatusBadRequest, TypeInvalid, "Malformed request", format, args...)
+	return New(http.StatusBadRequest, typeInvalid, "Malformed request", format, args...)
 }
 
 // Of returns the problem for any error.

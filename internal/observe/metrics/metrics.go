@@ -21,9 +21,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultMaxClients keeps an instance below about 10,000 series.
-const DefaultMaxClients = 200
-
 // Build describes a build of the server.
 type Build struct {
 	Version, Revision, GoVersion string
