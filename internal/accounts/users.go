@@ -165,16 +165,16 @@ func (r *Users) ChangeUser(ctx context.Context, name string, edit UserEdit) erro
 	return err
 }
 
-// DeleteUser removes a user unless judge returns an error. judge gets nil for an unreadable user. If
-// judge itself is nil, the deletion has no event. Errors: [store.ErrNotFound].
-func (r *Users) DeleteUser(ctx context.Context, name string, judge UserEdit) error {
+// DeleteUser removes a user unless approve returns an error. approve gets nil for an unreadable user. If
+// approve itself is nil, the deletion has no event. Errors: [store.ErrNotFound].
+func (r *Users) DeleteUser(ctx context.Context, name string, approve UserEdit) error {
 	return r.change(ctx, name, func(stored User, err error) (_ *User, e clientcfg.Event, _ error) {
 		u := &stored
 		if errors.Is(err, ErrUnreadableUser) {
 			u, err = nil, nil
 		}
-		if err == nil && judge != nil {
-			e, err = judge(u)
+		if err == nil && approve != nil {
+			e, err = approve(u)
 		}
 		return nil, e, err
 	})

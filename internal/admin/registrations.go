@@ -27,7 +27,7 @@ type registrar struct {
 	server     *Server
 	name       string // the client or user in the path
 	conditions precondition.Conditions
-	registry   *registry.Registry
+	registry   *registry.Service
 }
 
 // registrar reads the parameters of a change: the reason, the confirmation and the conditions.
@@ -60,7 +60,7 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 		if err != nil {
 			return err
 		}
-		return registryProblem(name, f(r))
+		return accountProblem(name, f(r))
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Server) createClient(c *call) error {
 	if err == nil {
 		r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+adminapi.Escape(made.ID))
 	}
-	return registryProblem(client.ID, r.changed(http.StatusCreated, &made, shown, err))
+	return accountProblem(client.ID, r.changed(http.StatusCreated, &made, shown, err))
 }
 
 func (s *Server) showRegistration(r *registrar) error {
@@ -245,8 +245,8 @@ func (s *Server) retireSecret(r *registrar) error {
 	return r.done(err)
 }
 
-// registryProblem returns the problem for an error of the registry about a client or user.
-func registryProblem(name string, err error) error {
+// accountProblem returns the problem for an error of the registry about a client or user.
+func accountProblem(name string, err error) error {
 	var known *problem.Error
 	var invalidErr *registry.InvalidError
 	var lockOut *registry.LockOutError

@@ -89,7 +89,7 @@ func (s *Server) createUser(c *call) error {
 	}
 	u, err := r.registry.CreateUser(r.lasting(), n)
 	if err != nil {
-		return registryProblem(in.Username, err)
+		return accountProblem(in.Username, err)
 	}
 	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+adminapi.Escape(u.Username))
 	return r.answerUser(http.StatusCreated, &u)

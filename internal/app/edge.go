@@ -97,8 +97,8 @@ func (e *edge) around(h http.Handler) http.Handler {
 	return e.drainer.around(e.base.bounds.Clients.Around(e.base.telemetry.around(h)))
 }
 
-// registryStore implements [registry.Store].
-type registryStore struct {
+// accountStore implements [registry.Store].
+type accountStore struct {
 	repositories.All
 	store.Backend // with metrics
 }
@@ -194,7 +194,7 @@ func newAdmin(f *foundation, l *limiting, service *grants.Service, local *adminl
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Resets:    l.resets,
-		Registry:  registryStore{f.store.All, f.follower.Backend()},
+		Registry:  accountStore{f.store.All, f.follower.Backend()},
 		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),

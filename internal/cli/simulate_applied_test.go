@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// TestSimulateJudged: the answer says under which limits it is, in every form, and keeps them apart from those found.
-func TestSimulateJudged(t *testing.T) {
+// TestSimulateApplied: the answer says under which limits it is, in every form, and keeps them apart from those found.
+func TestSimulateApplied(t *testing.T) {
 	const builtIn = "the built-in limits, 100/60s"
 	inTemp(t, map[string]string{
 		"log.csv":    burst(5, "shop", "ada", ""),

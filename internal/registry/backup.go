@@ -10,14 +10,14 @@ const actionRestore = "restore"
 
 // Backup records a backup of the store, and makes it by calling do. If the copy ends early, a part
 // of it was still handed out.
-func (r *Registry) Backup(ctx context.Context, do func() error) error {
+func (r *Service) Backup(ctx context.Context, do func() error) error {
 	return r.record(ctx, change{action: clientcfg.BackupAction, target: clientcfg.StoreTarget}, do)
 }
 
 // Restoring records that the store will be replaced, and requests that by calling do. The outcome
 // is unknown at this point, because this store is replaced. If this store is put back, the
 // replacement has failed.
-func (r *Registry) Restoring(ctx context.Context, do func() error) error {
+func (r *Service) Restoring(ctx context.Context, do func() error) error {
 	e, err := r.event(change{action: actionRestore, target: clientcfg.StoreTarget})
 	if err == nil && r.o.Events != nil {
 		e.Unknown = true
@@ -30,6 +30,6 @@ func (r *Registry) Restoring(ctx context.Context, do func() error) error {
 }
 
 // RestoreEvent returns the event of a restore, for the store that replaces the old one.
-func (r *Registry) RestoreEvent(details any) (clientcfg.Event, error) {
+func (r *Service) RestoreEvent(details any) (clientcfg.Event, error) {
 	return r.newEvent(change{action: actionRestore, target: clientcfg.StoreTarget, after: details})
 }

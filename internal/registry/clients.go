@@ -28,7 +28,7 @@ var (
 // keeps it, and no secret is returned. A client without grants gets the usual ones for its redirect
 // URIs. It does not notice a user with the same name created at the same moment. Errors:
 // *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser].
-func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
+func (r *Service) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
 	c, shown := r.complete(c)
 	if err := r.checkClient(ctx, c); err != nil {
 		return c, "", err
@@ -44,7 +44,7 @@ func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (client
 }
 
 // complete returns the client as it will be stored, and its new secret if it needs one.
-func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown string) {
+func (r *Service) complete(c clientcfg.Client) (_ clientcfg.Client, shown string) {
 	if !c.Public && c.SecretDigest.IsZero() {
 		shown = secret.New()
 		c.SecretDigest = secret.DigestOf(shown)
@@ -73,7 +73,7 @@ func ValidateClient(c clientcfg.Client) error {
 }
 
 // checkClient returns why a new client cannot be stored.
-func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
+func (r *Service) checkClient(ctx context.Context, c clientcfg.Client) error {
 	if err := ValidateClient(c); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 
 // FindClient returns the client with that ID. Errors: [clientcfg.ErrNotFound],
 // [clientcfg.ErrUnreadableClient].
-func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
+func (r *Service) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	c, err := r.o.Store.Client(ctx, id)
 	if err != nil {
 		return c, fmt.Errorf("client %q: %w", id, err)
@@ -117,7 +117,7 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 // same time, edit is called again with the newly stored client. If edit changes nothing, nothing is
 // stored or recorded. Errors: errors of edit, *[InvalidError], *[LockOutError],
 // [clientcfg.ErrNotFound].
-func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
+func (r *Service) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
 		before := c.Clone() // a copy, because edit may change list items in place
 		if err := edit(c); err != nil {
@@ -136,7 +136,7 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 }
 
 // kept returns an error for a change outside the metadata, or one that makes the client invalid.
-func (r *Registry) kept(before, after *clientcfg.Client) error {
+func (r *Service) kept(before, after *clientcfg.Client) error {
 	var errs fielderr.Errors
 	if after.ID != before.ID {
 		errs.Add("client_id", "%q is not that of the client, %q", after.ID, before.ID)
@@ -155,7 +155,7 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 // changeClient changes a client and returns it as stored. Concurrent changes by others are kept:
 // edit is called again with the newly stored client. Errors: errors of edit,
 // [clientcfg.ErrNotFound].
-func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *clientcfg.Client, now time.Time) (change, error)) (clientcfg.Client, error) {
+func (r *Service) changeClient(ctx context.Context, id string, edit func(c *clientcfg.Client, now time.Time) (change, error)) (clientcfg.Client, error) {
 	now, err := r.o.Store.Now(ctx)
 	for err == nil {
 		var c clientcfg.Client
@@ -192,7 +192,7 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 
 // DeleteClient removes a client, readable or not. If others change the client at the same time, the
 // newly stored client is checked again. Errors: *[LockOutError], [clientcfg.ErrNotFound].
-func (r *Registry) DeleteClient(ctx context.Context, id string) error {
+func (r *Service) DeleteClient(ctx context.Context, id string) error {
 	err := r.deleteClient(ctx, id)
 	for errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil {
 		err = r.deleteClient(ctx, id)
@@ -203,7 +203,7 @@ func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-func (r *Registry) deleteClient(ctx context.Context, id string) error {
+func (r *Service) deleteClient(ctx context.Context, id string) error {
 	ch := change{action: "delete", target: clientcfg.ClientTarget(id)}
 	defer func() { ch.end() }()
 	c, err := r.FindClient(ctx, id)
@@ -235,7 +235,7 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 // secret stays valid. Tokens issued from now on are valid too. Instances follow when they refresh
 // their clients, within two seconds. Tokens from an instance that has not refreshed yet are not
 // accepted by the others. Errors: [clientcfg.ErrNotFound].
-func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
+func (r *Service) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
 		c.Stamp = c.Stamp.Revoked()
 		return change{action: "revoke"}, nil

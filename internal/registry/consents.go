@@ -23,7 +23,7 @@ type Consent struct {
 }
 
 // Consents returns a user's valid consents, ordered by client. Errors: [store.ErrNotFound].
-func (r *Registry) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
+func (r *Service) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return "", nil, err
@@ -51,7 +51,7 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 
 // WithdrawConsent ends a user's consent to a client and everything issued under it, on every
 // instance at once. Errors: [ErrNoConsent], [store.ErrNotFound].
-func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) error {
+func (r *Service) WithdrawConsent(ctx context.Context, typed, clientID string) error {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return err

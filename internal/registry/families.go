@@ -17,7 +17,7 @@ const revokedAtOnce = 64
 // tokens and access tokens, at once on every instance. It returns how many it revoked. A user may
 // have 100,000 families, which take a minute. Errors: [ErrNoFamily], [store.ErrNotFound],
 // *[PartlyError].
-func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
+func (r *Service) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
 	var revoked atomic.Int64
 	_, err := r.families(ctx, typed, func(some []Family) error {
 		calls, ended := errgroup.WithContext(ctx)
@@ -52,7 +52,7 @@ func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, e
 }
 
 // revokeFamily revokes a family. done is false if it was already revoked.
-func (r *Registry) revokeFamily(ctx context.Context, f *Family) (done bool, err error) {
+func (r *Service) revokeFamily(ctx context.Context, f *Family) (done bool, err error) {
 	if revoked, err := r.grants.Revoked(ctx, f.record.RevocationNames()...); revoked || err != nil {
 		return false, err
 	}

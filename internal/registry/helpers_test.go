@@ -22,7 +22,7 @@ func openTestStore(t *testing.T) *testworld.Store {
 
 // Each of the functions below makes one change with its own registry.
 
-func on(store Store) *Registry { return New(Options{Store: store}) }
+func on(store Store) *Service { return New(Options{Store: store}) }
 
 func CreateClient(ctx context.Context, store Store, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
 	return New(Options{Store: store, Now: func() time.Time { return now }}).CreateClient(ctx, c)

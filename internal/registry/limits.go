@@ -25,7 +25,7 @@ const namedOverrides = 5
 
 // LimitsOf returns the limits that operators have set for a client, and its bans. It does not read
 // policies of other clients.
-func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error) {
+func (r *Service) LimitsOf(ctx context.Context, id string) (l Limits, err error) {
 	targets, err := clientcfg.TargetsOf(ctx, r.o.Store, id)
 	if err != nil {
 		return l, fmt.Errorf("client %q: %w", id, err)
@@ -43,7 +43,7 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error
 }
 
 // addBans adds the client's current and remembered bans.
-func (r *Registry) addBans(ctx context.Context, id string, l *Limits) error {
+func (r *Service) addBans(ctx context.Context, id string, l *Limits) error {
 	all, err := bans.NewRepository(r.o.Store).Of(ctx, id)
 	if err != nil {
 		return fmt.Errorf("client %q: %w", id, err)

@@ -29,7 +29,7 @@ var demoting = make(chan struct{}, 1)
 // mayLockOut returns a *[LockOutError] if the change, or the deletion if after is nil, takes the
 // right to register clients from the operator's own client or from the last such client, unless
 // that was confirmed. Another such change has to wait until this one ends: see [change.end].
-func (r *Registry) mayLockOut(ctx context.Context, ch *change, before, after *clientcfg.Client) error {
+func (r *Service) mayLockOut(ctx context.Context, ch *change, before, after *clientcfg.Client) error {
 	if !before.Registers() || after != nil && after.Registers() || r.o.Confirmed == before.ID {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (ch *change) end() {
 
 // mayEndOperator returns a *[LockOutError] if u is the operator's own user, unless that was
 // confirmed.
-func (r *Registry) mayEndOperator(u *accounts.User) error {
+func (r *Service) mayEndOperator(u *accounts.User) error {
 	if u.Operator == clientcfg.WriteAccess && r.o.By.Username == u.Name && r.o.Confirmed != u.Name {
 		return &LockOutError{u.Name, true}
 	}

@@ -27,7 +27,7 @@ type Users interface {
 	UsersAfter(ctx context.Context, after string, limit int) ([]accounts.StoredUser, error)
 	CreateUser(ctx context.Context, u accounts.User, e clientcfg.Event) error
 	ChangeUser(ctx context.Context, name string, edit accounts.UserEdit) error
-	DeleteUser(ctx context.Context, name string, judge accounts.UserEdit) error
+	DeleteUser(ctx context.Context, name string, approve accounts.UserEdit) error
 }
 
 // Hasher hashes passwords. [secret.Passwords] implements it.
@@ -35,7 +35,7 @@ type Hasher interface {
 	Hash(ctx context.Context, password string) (string, error)
 }
 
-// Options configure a [Registry]. Store is required. Any other zero value means the default noted
+// Options configure a [Service]. Store is required. Any other zero value means the default noted
 // beside the field.
 type Options struct {
 	Store  Store
@@ -56,14 +56,14 @@ type Options struct {
 	IfUser   func(u *User) error
 }
 
-// Registry changes clients and users on behalf of one operator. It is safe for concurrent use.
-type Registry struct {
+// Service changes clients and users on behalf of one operator. It is safe for concurrent use.
+type Service struct {
 	o      Options
 	grants *grants.Repository
 }
 
-// New returns a Registry.
-func New(o Options) *Registry {
+// New returns a Service.
+func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -76,7 +76,7 @@ func New(o Options) *Registry {
 	if o.IfUser == nil {
 		o.IfUser = func(*User) error { return nil }
 	}
-	return &Registry{o, grants.NewRepository(o.Store)}
+	return &Service{o, grants.NewRepository(o.Store)}
 }
 
 // InvalidError is returned for a client or user with invalid fields.
@@ -101,14 +101,14 @@ const noteWithin = 5 * time.Second
 
 // Record makes a change with its event: see record. before and after are the changed resource, nil
 // if it does not exist.
-func (r *Registry) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
+func (r *Service) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
 	return r.record(ctx, change{action: action, target: target, before: before, after: after}, do)
 }
 
 // record makes a change that the store cannot make together with its event. The event is stored
 // first, so every change that was made has an event. If the change fails, another event follows and
 // says so.
-func (r *Registry) record(ctx context.Context, ch change, do func() error) error {
+func (r *Service) record(ctx context.Context, ch change, do func() error) error {
 	if r.o.Events == nil {
 		return do()
 	}
@@ -131,14 +131,14 @@ func (r *Registry) record(ctx context.Context, ch change, do func() error) error
 
 // event returns the event for a change that is about to be made, or the zero event if nothing is
 // recorded.
-func (r *Registry) event(ch change) (clientcfg.Event, error) {
+func (r *Service) event(ch change) (clientcfg.Event, error) {
 	if r.o.Events == nil {
 		return clientcfg.Event{}, nil
 	}
 	return r.newEvent(ch)
 }
 
-func (r *Registry) newEvent(ch change) (clientcfg.Event, error) {
+func (r *Service) newEvent(ch change) (clientcfg.Event, error) {
 	e := clientcfg.Event{
 		At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
 		Reason: r.o.Reason, Instance: r.o.Instance,

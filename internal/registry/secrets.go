@@ -22,7 +22,7 @@ var (
 
 // Rotation says what happens to a replaced secret and to the tokens issued under it.
 type Rotation struct {
-	Revoke  bool          // revoke them, as [Registry.RevokeClient] does
+	Revoke  bool          // revoke them, as [Service.RevokeClient] does
 	Overlap time.Duration // how long the old secret stays valid; 0 ends it at once
 }
 
@@ -79,7 +79,7 @@ func secretsOf(c *clientcfg.Client, now time.Time) any {
 // when they refresh their clients, within two seconds. At most two secrets are valid: if a secret
 // from an earlier rotation is still valid, it ends. Errors: *[InvalidError], [ErrPublic],
 // [clientcfg.ErrNotFound].
-func (r *Registry) AddSecret(ctx context.Context, id string, rotation Rotation) (c clientcfg.Client, shown string, err error) {
+func (r *Service) AddSecret(ctx context.Context, id string, rotation Rotation) (c clientcfg.Client, shown string, err error) {
 	if err := rotation.validate(); err != nil {
 		return c, "", err
 	}
@@ -109,7 +109,7 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation Rotation) 
 // RetireSecret ends a client's secret early. The newest secret cannot be retired, because the
 // client would have no secret left. Errors: [ErrLastSecret], [ErrNoSecret],
 // [clientcfg.ErrNotFound].
-func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
+func (r *Service) RetireSecret(ctx context.Context, id, secretID string) error {
 	_, err := r.changeClient(ctx, id, func(c *clientcfg.Client, now time.Time) (change, error) {
 		for _, s := range Secrets(c, now) {
 			if s.ID != secretID {

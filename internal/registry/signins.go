@@ -44,7 +44,7 @@ const MostFamilies = 1000
 var errEnough = errors.New("no more needed")
 
 // Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
-func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
+func (r *Service) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return "", nil, err
@@ -90,7 +90,7 @@ func partly(ended int, err error) error {
 // EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
 // how many it ended. Tokens issued in them stay valid. Errors: [ErrNoSession],
 // [store.ErrNotFound], *[PartlyError].
-func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, error) {
+func (r *Service) EndSessions(ctx context.Context, typed, id string) (int, error) {
 	user, list, err := r.Sessions(ctx, typed)
 	if err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first: at most
 // [MostFamilies], without revoked ones. Errors: [store.ErrNotFound].
-func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
+func (r *Service) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
 	list = []Family{}
 	user, err = r.families(ctx, typed, func(some []Family) error {
 		for i := range some {
@@ -135,7 +135,7 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 // families calls each with a user's families, in batches, until each returns an error. It skips
 // families that have expired or ended with their client. [errEnough] is not returned. The families
 // may be revoked already, and each may revoke them.
-func (r *Registry) families(ctx context.Context, typed string, each func(some []Family) error) (user string, err error) {
+func (r *Service) families(ctx context.Context, typed string, each func(some []Family) error) (user string, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return "", err
@@ -168,7 +168,7 @@ type knownClients map[string]*clientcfg.Client
 
 // accepted reports whether the client still exists and accepts the stamp, which means that it was
 // not revoked since.
-func (r *Registry) accepted(ctx context.Context, clientID string, stamp secret.Stamp, clients knownClients) (bool, error) {
+func (r *Service) accepted(ctx context.Context, clientID string, stamp secret.Stamp, clients knownClients) (bool, error) {
 	c, known := clients[clientID]
 	if !known {
 		stored, err := r.FindClient(ctx, clientID)

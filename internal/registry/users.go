@@ -47,7 +47,7 @@ type NewUser struct {
 // CreateUser stores a user under the canonical form of the name, with the argon2id hash of the
 // password. It does not notice a client with the same name registered at the same moment. Errors:
 // *[InvalidError], [accounts.ErrExists], [ErrNameOfClient].
-func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
+func (r *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	name, err := r.checkUser(ctx, n)
 	if err != nil {
 		return User{}, err
@@ -86,7 +86,7 @@ func (n *NewUser) Validate() (string, error) {
 
 // checkUser returns the name that a new user would be stored under, or why the user cannot be
 // created.
-func (r *Registry) checkUser(ctx context.Context, n NewUser) (string, error) {
+func (r *Service) checkUser(ctx context.Context, n NewUser) (string, error) {
 	name, err := n.Validate()
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (r *Registry) checkUser(ctx context.Context, n NewUser) (string, error) {
 	return name, nil
 }
 
-func (r *Registry) hash(ctx context.Context, name, password string) (string, error) {
+func (r *Service) hash(ctx context.Context, name, password string) (string, error) {
 	hash, err := r.o.Passwords.Hash(ctx, password)
 	if err != nil {
 		return "", fmt.Errorf("hash password of user %q: %w", name, err)
@@ -118,7 +118,7 @@ func (r *Registry) hash(ctx context.Context, name, password string) (string, err
 
 // Users returns a page of users: at most limit users with names greater than after, ordered by
 // name.
-func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, error) {
+func (r *Service) Users(ctx context.Context, after string, limit int) ([]User, error) {
 	stored, err := r.o.Store.UsersAfter(ctx, after, limit)
 	list := make([]User, len(stored))
 	for i := range stored {
@@ -131,12 +131,12 @@ func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, 
 
 // User returns the user with that name, in any spelling that works for signing in. Errors:
 // [store.ErrNotFound], [accounts.ErrUnreadableUser].
-func (r *Registry) User(ctx context.Context, typed string) (User, error) {
+func (r *Service) User(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	return showUser(&u), err
 }
 
-func (r *Registry) user(ctx context.Context, typed string) (accounts.User, error) {
+func (r *Service) user(ctx context.Context, typed string) (accounts.User, error) {
 	u, err := r.o.Store.User(ctx, username.Stored(typed))
 	if err != nil {
 		return u, fmt.Errorf("user %q: %w", typed, err)
@@ -144,9 +144,9 @@ func (r *Registry) user(ctx context.Context, typed string) (accounts.User, error
 	return u, nil
 }
 
-// SetPassword replaces a user's password and revokes the user, as [Registry.RevokeUser] does.
+// SetPassword replaces a user's password and revokes the user, as [Service.RevokeUser] does.
 // Errors: *[InvalidError], [store.ErrNotFound].
-func (r *Registry) SetPassword(ctx context.Context, typed, password string) (User, error) {
+func (r *Service) SetPassword(ctx context.Context, typed, password string) (User, error) {
 	u, err := r.User(ctx, typed)
 	if err != nil {
 		return u, err
@@ -167,7 +167,7 @@ func (r *Registry) SetPassword(ctx context.Context, typed, password string) (Use
 
 // RevokeUser invalidates everything from a user's sign-ins until now: sessions, codes, refresh
 // tokens and access tokens, at once on every instance. Errors: [store.ErrNotFound].
-func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
+func (r *Service) RevokeUser(ctx context.Context, typed string) (User, error) {
 	return r.changeUser(ctx, typed, "revoke", func(u *accounts.User) error {
 		u.Stamp = u.Stamp.Revoked()
 		return nil
@@ -176,7 +176,7 @@ func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
 
 // SetOperator sets a user's access to the admin API. If it is already set, nothing is recorded.
 // Errors: *[LockOutError], [store.ErrNotFound].
-func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
+func (r *Service) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
 	return r.changeUser(ctx, typed, "operator", func(u *accounts.User) (err error) {
 		if u.Operator != access && access != clientcfg.WriteAccess {
 			err = r.mayEndOperator(u)
@@ -187,7 +187,7 @@ func (r *Registry) SetOperator(ctx context.Context, typed string, access clientc
 }
 
 // changeUser changes a user and returns the changed user.
-func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *accounts.User) error) (shown User, err error) {
+func (r *Service) changeUser(ctx context.Context, typed, action string, edit func(u *accounts.User) error) (shown User, err error) {
 	name := username.Stored(typed)
 	err = r.o.Store.ChangeUser(ctx, name, func(u *accounts.User) (clientcfg.Event, error) {
 		shown = showUser(u)
@@ -210,7 +210,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 
 // UnlockUser ends a user's row of wrong passwords, so new addresses are no longer slowed down. Each
 // instance follows with its next attempt. Limits by address stay. Errors: [store.ErrNotFound].
-func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
+func (r *Service) UnlockUser(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return User{}, err
@@ -233,9 +233,9 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 }
 
 // DeleteUser removes a user, readable or not. Errors: *[LockOutError], [store.ErrNotFound].
-func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
+func (r *Service) DeleteUser(ctx context.Context, typed string) error {
 	name := username.Stored(typed)
-	judge := func(u *accounts.User) (clientcfg.Event, error) {
+	approve := func(u *accounts.User) (clientcfg.Event, error) {
 		ch := change{action: "delete", target: clientcfg.UserTarget(name)}
 		if u != nil {
 			shown := showUser(u)
@@ -249,7 +249,7 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
 	u, err := r.o.Store.User(ctx, name)
 	switch {
 	case err == nil:
-		_, err = judge(&u)
+		_, err = approve(&u)
 	case errors.Is(err, accounts.ErrUnreadableUser):
 		err = nil
 	}
@@ -257,7 +257,7 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) error {
 		err = errors.Join(r.grants.ForgetAgreements(ctx, name), r.grants.ForgetKnown(ctx, name))
 	}
 	if err == nil {
-		err = r.o.Store.DeleteUser(ctx, name, judge)
+		err = r.o.Store.DeleteUser(ctx, name, approve)
 	}
 	if err != nil {
 		return fmt.Errorf("user %q: %w", name, err)

@@ -88,12 +88,12 @@ func ReadSettings(v *strict.Value) (o clientcfg.SettingsOverride, err error) {
 	policy, wrong := in.Default.policy()
 	o.Policy, o.CanaryPercent, o.HideHeaders, o.Note = policy, in.CanaryPercent, in.Default.HideHeaders, in.Note
 	o.Mode = valueOf(in.Mode)
-	judged := o.Over(ratelimit.DefaultSettings())
+	checked := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(wrong.Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
-	errs.AddUnreported(fielderr.Of(judged.Validate()))
+	errs.AddUnreported(fielderr.Of(checked.Validate()))
 	return o, errs.Err()
 }
 

@@ -80,11 +80,11 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 	errs.AddUnreported(in.check())
 	errs.AddUnreported(m.Apply(c))
 	if len(errs) > 0 {
-		judged := *c
-		if judged.Public = m.AuthMethod == clientcfg.AuthNone; judged.Public {
-			judged.SecretDigest = secret.Digest{}
+		checked := *c
+		if checked.Public = m.AuthMethod == clientcfg.AuthNone; checked.Public {
+			checked.SecretDigest = secret.Digest{}
 		}
-		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(judged.Validate())))
+		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(checked.Validate())))
 	}
 	return errs.Err()
 }

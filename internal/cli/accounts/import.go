@@ -108,11 +108,11 @@ func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Acc
 	cl, err := adminapi.ReadNewClient(v)
 	errs := fielderr.Of(err)
 	if err == nil {
-		judged := cl
-		if len(judged.Grants) == 0 {
-			judged.Grants = clientcfg.UsualGrants(&judged)
+		complete := cl
+		if len(complete.Grants) == 0 {
+			complete.Grants = clientcfg.UsualGrants(&complete)
 		}
-		errs = clientcfg.MetadataErrors(fielderr.Of(judged.Validate()))
+		errs = clientcfg.MetadataErrors(fielderr.Of(complete.Validate()))
 		for i := range errs {
 			if errs[i].Path == "token_endpoint_auth_method" {
 				errs[i] = fielderr.Error{Path: "client_secret_hash", Message: "is missing; for a public client, set token_endpoint_auth_method to none"}

@@ -20,9 +20,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// registryFlags choose the store or server for commands on clients and users, and the reason for a
+// accountFlags choose the store or server for commands on clients and users, and the reason for a
 // change.
-type registryFlags struct {
+type accountFlags struct {
 	API
 	settings          *command.Settings
 	reason, confirmed string
@@ -37,12 +37,12 @@ type registryFlags struct {
 // Commands makes commands on clients and users, which work on a store or on a server.
 type Commands struct {
 	*command.Env
-	flags map[*cobra.Command]*registryFlags // for completions
+	flags map[*cobra.Command]*accountFlags // for completions
 }
 
 // NewCommands returns a Commands for commands that run in c.
 func NewCommands(c *command.Env) *Commands {
-	return &Commands{Env: c, flags: map[*cobra.Command]*registryFlags{}}
+	return &Commands{Env: c, flags: map[*cobra.Command]*accountFlags{}}
 }
 
 // ServerUsage is the usage text of --server for commands that can also work on a store.
@@ -53,30 +53,30 @@ type action = func(ctx context.Context, r *adminclient.Accounts, args []string) 
 
 // Reads adds the flags that select the store or server to a command, and runs do there.
 func (c *Commands) Reads(cmd *cobra.Command, do action) *cobra.Command {
-	c.add(cmd, &registryFlags{}, do)
+	c.add(cmd, &accountFlags{}, do)
 	return cmd
 }
 
 // Changes is [Commands.Reads] for a command that changes something.
 func (c *Commands) Changes(cmd *cobra.Command, do action) *cobra.Command {
-	c.addChange(cmd, &registryFlags{}, do)
+	c.addChange(cmd, &accountFlags{}, do)
 	return cmd
 }
 
 // Creates is [Commands.Changes] for a command that may create the store, unless before ends it.
-func (c *Commands) Creates(cmd *cobra.Command, before func() (done bool, err error), do action) *registryFlags {
-	f := &registryFlags{creates: true, before: before}
+func (c *Commands) Creates(cmd *cobra.Command, before func() (done bool, err error), do action) *accountFlags {
+	f := &accountFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "create a missing data file without asking")
 	return c.addChange(cmd, f, do)
 }
 
-func (c *Commands) addChange(cmd *cobra.Command, f *registryFlags, do action) *registryFlags {
+func (c *Commands) addChange(cmd *cobra.Command, f *accountFlags, do action) *accountFlags {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "repeat the ID or name, to allow a change that may lock operators out")
 	return c.add(cmd, f, do)
 }
 
-func (c *Commands) add(cmd *cobra.Command, f *registryFlags, do action) *registryFlags {
+func (c *Commands) add(cmd *cobra.Command, f *accountFlags, do action) *accountFlags {
 	f.Env = c.Env
 	f.settings = command.AddSettings(cmd, config.Option.IsStore)
 	command.StoreInTopic(cmd)
@@ -90,7 +90,7 @@ func (c *Commands) add(cmd *cobra.Command, f *registryFlags, do action) *registr
 
 // with runs do on the named server, on the store, or on the server that holds the store's file. It
 // reports its choice on standard error.
-func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Accounts) error) error {
 	if f.Server != "" {
 		return f.onServer("--server", do)
 	}
@@ -130,7 +130,7 @@ func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts)
 }
 
 // onServer runs do on a server. by is the flag or variable that names it.
-func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
 	if name := f.settings.StoreFlag(); name != "" {
 		return command.Usagef("%s and --%s cannot be used together: name either a server or a store", by, name)
 	}
@@ -142,7 +142,7 @@ func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error
 	return do(f.accounts(api))
 }
 
-func (f *registryFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
+func (f *accountFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
 	return &adminclient.Accounts{
 		Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.Timeout,
 		Warn: func(message string) { f.Note("%s", message) },
@@ -151,7 +151,7 @@ func (f *registryFlags) accounts(api *adminclient.Client) *adminclient.Accounts 
 
 // onHolder runs do on the server that holds a data file. It returns held if there is no such
 // server.
-func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
 	api, err := f.Holder(ctx, dataFile, held)
 	if err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// judged returns the limits that the simulation applies: as part of a sentence, and as files.
+// applied returns the limits that the simulation applies: as part of a sentence, and as files.
 // Built-in limits count as one of the files if they apply.
-func (f *policyFiles) judged() (under string, files []simulate.PolicyFile, err error) {
+func (f *policyFiles) applied() (under string, files []simulate.PolicyFile, err error) {
 	var names []string
 	add := func(name, text string) {
 		names = append(names, command.Printable(name))

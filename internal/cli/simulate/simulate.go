@@ -134,7 +134,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 		s.warnFormats(&result.Lines)
 		return failed
 	}
-	if result.Under, result.Policies, err = s.files.judged(); err != nil {
+	if result.Under, result.Policies, err = s.files.applied(); err != nil {
 		return err
 	}
 	result.Notes = append(result.Notes, s.files.absent(result)...)

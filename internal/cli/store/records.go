@@ -103,7 +103,7 @@ func showRecords(c *command.Env, found []repositories.UnreadableRecord) error {
 	return c.List(list, rows...)
 }
 
-func deleteRecords(ctx context.Context, c *command.Env, store app.Store, r *registry.Registry, found []repositories.UnreadableRecord) (err error) {
+func deleteRecords(ctx context.Context, c *command.Env, store app.Store, r *registry.Service, found []repositories.UnreadableRecord) (err error) {
 	for i := range found {
 		failed := found[i].Deletable()
 		if failed == nil {

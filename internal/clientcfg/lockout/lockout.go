@@ -15,9 +15,9 @@ import (
 // operatorPatience is the longest time that a limit may keep an operator from getting a token.
 const operatorPatience = time.Minute
 
-// modesJudged are the modes in which a client may be locked out: its mode at instances without a
+// lockoutModes are the modes in which a client may be locked out: its mode at instances without a
 // mode of their own, as most are, and its mode at this instance.
-var modesJudged = []modeOf{
+var lockoutModes = []modeOf{
 	(*clientcfg.PolicySnapshot).SharedMode,
 	func(p *clientcfg.PolicySnapshot, clientID string) ratelimit.Mode { return p.For(clientID).Mode },
 }
@@ -30,7 +30,7 @@ type modeOf func(p *clientcfg.PolicySnapshot, clientID string) ratelimit.Mode
 // everything in an outage. Enforced means at this instance, or at instances without a mode of their
 // own.
 func By(p *clientcfg.PolicySnapshot, c *clientcfg.Client) error {
-	for _, mode := range modesJudged {
+	for _, mode := range lockoutModes {
 		if err := by(p, c, mode); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func Newly(d *clientcfg.Directory, before, after *clientcfg.PolicySnapshot) erro
 
 func lockedOut(operators []*clientcfg.Client, before, after *clientcfg.PolicySnapshot) error {
 	for _, c := range operators {
-		for _, mode := range modesJudged {
+		for _, mode := range lockoutModes {
 			err := by(after, c, mode)
 			if err != nil && by(before, c, mode) == nil {
 				return err
