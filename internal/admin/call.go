@@ -125,13 +125,18 @@ func (c *call) flag(name string) (bool, error) {
 
 // number reads a parameter from 1 to high. otherwise is the default.
 func (c *call) number(name string, high, otherwise int64) (int64, error) {
+	return c.numberFrom(name, 1, high, otherwise)
+}
+
+// numberFrom is number with another lowest value.
+func (c *call) numberFrom(name string, low, high, otherwise int64) (int64, error) {
 	v := c.query.Get(name)
 	if v == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < 1 || n > high {
-		return 0, problem.InvalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
+	if err != nil || n < low || n > high {
+		return 0, problem.InvalidField(name, "must be a whole number from %d to %d, not %q", low, high, v)
 	}
 	return n, nil
 }

@@ -29,7 +29,7 @@ func (s *Server) profileRoutes() []route {
 	}
 	for _, name := range []string{"allocs", "goroutine", "heap"} {
 		routes = append(routes, route{http.MethodGet, name, writeRegistrations, func(c *call) error {
-			debug, err := c.number("debug", 2, 0)
+			debug, err := c.numberFrom("debug", 0, 2, 0)
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,10 @@ func (s *Server) profileRoutes() []route {
 	}
 	return routes
 }
+
+// EndProfiles ends the profile that is being recorded, so its reader gets the part up to now, and a
+// stop of the server does not wait for the rest. Later ones end at once.
+func (s *Server) EndProfiles() { s.endProfiles() }
 
 // recording returns the route of a profile over some seconds. There is one at a time.
 func (s *Server) recording(name string, usual int64, start func(io.Writer) error, stop func()) route {
@@ -67,6 +71,7 @@ func (s *Server) recording(name string, usual int64, start func(io.Writer) error
 		select {
 		case <-time.After(took):
 		case <-c.Request().Context().Done():
+		case <-s.profilesEnd:
 		}
 		return nil
 	}, operation{parameters: []string{"seconds"}}}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"oauth-server/internal/accounts"
@@ -81,6 +82,7 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e.ops = newHTTPServer(f.bounds.Operators.Around(e.operatorHandler(l.file)), f.log)
 	e.ops.ConnState, e.ops.ConnContext = connbound.TrackSilence, connbound.WithHeld
 	e.ops.WriteTimeout = slowestScrape
+	e.ops.RegisterOnShutdown(e.admin.EndProfiles)
 	if f.adminCert != nil {
 		if e.local != nil {
 			if f.adminCert.local, err = e.local.Certificate(); err != nil {
@@ -245,13 +247,15 @@ func (e *edge) operatorHandler(file *configFile) http.Handler {
 		mux.Handle("POST /token", tokens)
 		mux.Handle("GET /.well-known/oauth-authorization-server", tokens)
 	}
-	mux.HandleFunc(admin.ProfilesPath, func(w http.ResponseWriter, r *http.Request) {
+	profiles := func(w http.ResponseWriter, r *http.Request) {
 		if file.inUse.Load().AdminProfiles {
 			e.admin.ServeHTTP(w, r)
 		} else {
 			unknown.ServeHTTP(w, r)
 		}
-	})
+	}
+	mux.HandleFunc(admin.ProfilesPath, profiles)
+	mux.HandleFunc(strings.TrimSuffix(admin.ProfilesPath, "/"), profiles) // else mux redirects it
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ready, status := e.ready.report(true), http.StatusOK
 		if ready.Status == httpapi.Down {

@@ -103,6 +103,8 @@ func TestProfiles(t *testing.T) {
 		{"heap", "ops", http.StatusOK, gzip},
 		{"allocs?debug=1", "ops", http.StatusOK, "heap profile: "},
 		{"goroutine?debug=2", "ops", http.StatusOK, "goroutine "},
+		{"heap?debug=0", "ops", http.StatusOK, gzip},
+		{"heap?debug=3", "ops", http.StatusUnprocessableEntity, `{"type":"urn:oauth-server:problem:`},
 		{"profile?seconds=61", "ops", http.StatusUnprocessableEntity, `{"type":"urn:oauth-server:problem:`},
 		{"profile?seconds=x", "ops", http.StatusUnprocessableEntity, `{"type":"urn:oauth-server:problem:`},
 		{"heap?seconds=1", "ops", http.StatusUnprocessableEntity, `{"type":"urn:oauth-server:problem:`},
@@ -153,6 +155,37 @@ func TestOneProfileAtATime(t *testing.T) {
 	becomes(http.StatusOK)
 }
 
+// A stop ends the profile that is being recorded. Its reader gets the part up to then.
+func TestStopEndsTheProfile(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.AdminProfiles = true
+	o := startOperated(t, cfg)
+	type answer struct {
+		status int
+		body   string
+	}
+	read := make(chan answer, 1)
+	began := time.Now()
+	go func() {
+		got := answer{status: http.StatusConflict}
+		for got.status == http.StatusConflict { // while another one is recorded
+			got.status, got.body = o.get("/debug/pprof/profile?seconds=60", "ops")
+		}
+		read <- got
+	}()
+	check.Eventually(t, "the recording", func() bool {
+		status, _ := o.get("/debug/pprof/trace?seconds=1", "ops")
+		return status == http.StatusConflict
+	})
+	check.OK(t, o.edge.ops.Shutdown(t.Context()))
+	got := <-read
+	check.Equal(t, "status", got.status, http.StatusOK)
+	check.Equal(t, "complete", strings.HasPrefix(got.body, "\x1f\x8b"), true)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the profile ended after %v", took)
+	}
+}
+
 // While profiles are off, which is the default, their paths are as unknown as any other.
 func TestProfilesAreOff(t *testing.T) {
 	upstream := httptest.NewServer(http.NotFoundHandler())
@@ -165,8 +198,8 @@ func TestProfilesAreOff(t *testing.T) {
 			for _, client := range []string{"ops", ""} {
 				unknown, said := o.get("/debug/unknown", client)
 				check.Equal(t, "unknown path", unknown, http.StatusNotFound)
-				for _, path := range []string{"", "heap", "profile?seconds=1"} {
-					status, body := o.get("/debug/pprof/"+path, client)
+				for _, path := range []string{"", "/", "/heap", "/profile?seconds=1"} {
+					status, body := o.get("/debug/pprof"+path, client)
 					check.Equal(t, "status of "+path, status, http.StatusNotFound)
 					check.Equal(t, "body of "+path, body, said)
 				}
