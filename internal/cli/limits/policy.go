@@ -37,7 +37,7 @@ const LimitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with comma-sepa
   name=NAME                     unique in its list (default per-minute and so on)
   frames=N                      frames per window (default 1)
   algorithm=ALGORITHM           estimate of the window: sliding (default), weighted or fixed
-  soft=SHARE                    share of the limit at which to warn the client (default 0.8)
+  soft=SHARE                    share of the limit at which to count a warning (default 0.8)
   on_outage=share|memory|deny   how to decide without the store (default share)
   strict                        never exceed the limit in any window; requests may wait
   lease_wait=DURATION           strict limits: longest wait of a request (default 50ms)
