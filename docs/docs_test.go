@@ -140,6 +140,28 @@ func TestNamedCode(t *testing.T) {
 	}
 }
 
+// TestQuotedMessages: a quotation of three or more words without capitals is a message of the program, a command, or
+// something else that the code contains. Readers search logs for it.
+func TestQuotedMessages(t *testing.T) {
+	var code strings.Builder
+	for _, text := range goFiles(t, "internal") {
+		code.WriteString(strings.ToLower(text))
+	}
+	quotation := regexp.MustCompile("`([a-z]+)((?:\\s[a-z;,]+){2,})`")
+	commands := []string{"docker", "go", "limits"}
+	for _, page := range pages(t) {
+		if !strings.HasPrefix(page, "docs/") || strings.HasPrefix(page, "docs/adr/") {
+			continue
+		}
+		for _, m := range quotation.FindAllStringSubmatch(read(t, page), -1) {
+			message := strings.ReplaceAll(m[1]+m[2], "\n", " ")
+			if !slices.Contains(commands, m[1]) && !strings.Contains(code.String(), message) {
+				t.Errorf("%s quotes %q, which the program does not print", page, message)
+			}
+		}
+	}
+}
+
 // TestWalks: CONTRIBUTING.md has the four walks, and each names files.
 func TestWalks(t *testing.T) {
 	walks := section(t, "CONTRIBUTING.md", "## Four walks through the code")
