@@ -132,7 +132,7 @@ func TestDoubleClickOnConsent(t *testing.T) {
 	again.fields.Set("binding", page.Get("binding"))
 	b.submit("/consent", "decision", "allow")
 	check.Equal(t, "status", b.page.status, http.StatusBadRequest)
-	if !strings.Contains(b.page.text, "was answered before") {
+	if !strings.Contains(b.page.text, "was already answered") {
 		t.Errorf("the page does not say what happened:\n%s", b.page.text)
 	}
 }
