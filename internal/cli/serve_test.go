@@ -71,21 +71,32 @@ func TestStopWritesTheLog(t *testing.T) {
 
 // A log that cannot be written does not stop the server. Its exit status reports it.
 func TestFullLog(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("this system has no /dev/full")
+	for name, open := range map[string]func() (*os.File, error){
+		"full disk": func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_WRONLY, 0) },
+		"no reader": func() (*os.File, error) {
+			r, w, err := os.Pipe()
+			return w, errors.Join(err, r.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, err := open()
+			if errors.Is(err, os.ErrNotExist) {
+				t.Skip("this system has no /dev/full")
+			}
+			check.OK(t, err)
+			defer func() { _ = log.Close() }()
+			clients := testworld.FreeAddress(t)
+			cmd := newProgram(t, "serve", "--listen", clients, "--admin-listen=", "--data", storeFile(t))
+			cmd.Stderr = log
+			check.OK(t, cmd.Start())
+			check.Eventually(t, "it answers", func() bool {
+				res, err := http.Get("http://" + clients + "/readyz")
+				return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+			})
+			check.OK(t, cmd.Process.Signal(syscall.SIGTERM))
+			check.ErrorSays(t, cmd.Wait(), "exit status 1")
+		})
 	}
-	defer func() { _ = full.Close() }()
-	clients := testworld.FreeAddress(t)
-	cmd := newProgram(t, "serve", "--listen", clients, "--admin-listen=", "--data", storeFile(t))
-	cmd.Stderr = full
-	check.OK(t, cmd.Start())
-	check.Eventually(t, "it answers", func() bool {
-		res, err := http.Get("http://" + clients + "/readyz")
-		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
-	})
-	check.OK(t, cmd.Process.Signal(syscall.SIGTERM))
-	check.ErrorSays(t, cmd.Wait(), "exit status 1")
 }
 
 func TestSecondSignalQuitsAtOnce(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -161,6 +162,8 @@ func loadGateway(sources config.Sources, demo bool) (*config.Config, error) {
 
 // runServer serves until ctx ends. It adds the configured logger to opts.
 func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app.Options) (err error) {
+	signal.Ignore(syscall.SIGPIPE) // a log without a reader is one that cannot be written, and does not end the process
+	defer signal.Reset(syscall.SIGPIPE)
 	log := accesslog.NewBatch(c.ErrOut)
 	defer func() { err = errors.Join(err, log.Unbuffer()) }()
 	defer context.AfterFunc(ctx, func() { _ = log.Unbuffer() })() // a second signal ends the process at once; the last call returns the error
