@@ -20,7 +20,7 @@ try {
   admin.auth("root", secret("root"));
 }
 if (!admin.getUser("oauth")) {
-  // What docs/mongodb.md says of `serve` and `migrate up`, on this database only.
+  // What docs/deployment.md says of `serve` and `migrate up`, on this database only.
   const roles = ["readWrite", "dbAdmin"].map((role) => ({ role, db: "oauth" }));
   admin.createUser({ user: "oauth", pwd: secret("oauth"), roles });
 }

@@ -55,7 +55,7 @@ identity provider. It uses the same code as the server, but needs no server.
 LOG is a file, which may be compressed with gzip or zstd; - reads standard input. Several files are
 merged by time. Without --policies, the built-in limits apply. Compare limits with --limit and
 --preset, or find the lowest limit that leaves most clients untouched with --target.
-docs/simulate-logs.md describes log formats and mappings.`,
+docs/simulate.md describes log formats and mappings.`,
 		Example: `  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
   oauth-server simulate auth0.json --target 99.9% --write found.yaml`,
 		RunE: s.run,

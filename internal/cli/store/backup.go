@@ -50,7 +50,7 @@ func (f *dataFileFlags) find() error {
 	}
 	f.Timeout = 30 * time.Second
 	if f.path = app.DataFile(cfg.Store); f.path == "" {
-		return command.Usagef("the store is MongoDB: use mongodump and mongorestore (see docs/mongodb.md)")
+		return command.Usagef("the store is MongoDB: use mongodump and mongorestore (see docs/deployment.md)")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 const ttlWait = 3 * time.Minute
 
 // errInexact means that a check failed that exact counting depends on.
-var errInexact = errors.New("counts would not be exact on this database: see the failed checks above, and docs/mongodb.md")
+var errInexact = errors.New("counts would not be exact on this database: see the failed checks above, and docs/deployment.md")
 
 func newMigrateVerify(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -29,7 +29,7 @@ an error or Ctrl-C. Nothing else is changed. The user needs the right to create 
 collection (readWrite).
 
 The exit status is 1 if counts would not be exact, or if a check could not run. Missing TTL
-deletion is reported, but is not a failure. docs/mongodb.md describes the checks by number.`,
+deletion is reported, but is not a failure. docs/deployment.md describes the checks by number.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
 	}

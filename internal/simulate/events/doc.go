@@ -9,7 +9,7 @@
 // One parser reads all formats. It picks fields by their paths, columns or parts of a line, and
 // applies rules to them. Each provider is a preset of data, and a [Mapping] of a user compiles to
 // the same parser. To add a provider, add its preset, its name to [Formats], and lines of its log to
-// testdata and docs/simulate-logs.md.
+// testdata and docs/simulate.md.
 //
 // The package writes nothing, follows no link in a log, and opens only the given files.
 package events

@@ -17,7 +17,7 @@ import (
 // of the block before it. The result must be the next block.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/simulate-logs.md")
+	page, err := os.ReadFile("../../../docs/simulate.md")
 	check.OK(t, err)
 	blocks := regexp.MustCompile("(?s)\n```([^\n]*)\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)
 	seen := map[events.Format]bool{}

@@ -1,7 +1,7 @@
 // Package mongo keeps everything in MongoDB, for any number of instances.
 //
 // It needs only single-document atomicity, unique _ids and majority write concern from the server,
-// and neither transactions nor sessions. docs/mongodb.md lists the required properties,
+// and neither transactions nor sessions. docs/deployment.md lists the required properties,
 // and [Store.Verify] checks them on a server.
 //
 //   - A record is a document with a version and a random nonce. Every write depends on the state

@@ -36,7 +36,7 @@ const (
 )
 
 // Check is one property that the store requires of the server, and whether the server has it.
-// Properties are numbered as in docs/mongodb.md.
+// Properties are numbered as in docs/deployment.md.
 type Check struct {
 	Number  int         `json:"number"`
 	Name    string      `json:"check"`
@@ -208,7 +208,7 @@ const (
 	exact   = 13
 )
 
-// relied has the properties in the order of docs/mongodb.md. A test compares the two.
+// relied has the properties in the order of docs/deployment.md. A test compares the two.
 var relied = []property{
 	{"unordered bulk goes on and names each error", "writes that never ran count as written, and counts are lost", bulk(false, syncer.Applied)},
 	{"ordered bulk stops at its first error", "the server ignores an option, and perhaps others too", bulk(true, syncer.Unknown)},

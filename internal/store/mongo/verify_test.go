@@ -129,7 +129,7 @@ func TestVerifyCountersRights(t *testing.T) {
 // TestReliedIsDocumented: the checks have the numbers, names and consequences of the list in the
 // operators' documentation.
 func TestReliedIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/mongodb.md")
+	page, err := os.ReadFile("../../../docs/deployment.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestReliedIsDocumented(t *testing.T) {
 		got = append(got, item{parts[1], parts[2], parts[3]})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/mongodb.md (-want +got):\n%s", diff)
+		t.Errorf("docs/deployment.md (-want +got):\n%s", diff)
 	}
 }
 

@@ -37,7 +37,7 @@ import java.util.stream.Stream;
  * <p>It reports version 7.0, because the Go driver refuses the newest version
  * that mongo-java-server implements. Where the product relies on MongoDB and
  * the library is more forgiving, the classes below are as strict as MongoDB.
- * docs/mongodb.md lists both: what is relied on, and what is still
+ * docs/deployment.md lists both: what is relied on, and what is still
  * forgiven or missing. Each rule has a Go test beside this directory.
  *
  * <p>A second argument "lax" starts the library as it is, to see those tests fail.
