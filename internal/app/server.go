@@ -187,8 +187,7 @@ func (s *Server) stop(ctx context.Context) error {
 	return err
 }
 
-// Intervals of background work. A change of clients or policies takes effect on every instance
-// within changesEvery.
+// Intervals of background work. Every instance applies a change within changesEvery.
 const (
 	changesEvery     = time.Second // clients, policies and keys
 	keysRetryEvery   = time.Second // after a failure
