@@ -60,7 +60,7 @@ func ParseSecret(text string) (*Secret, error) {
 	text = strings.NewReplacer("+", "-", "/", "_").Replace(text)
 	random, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(random) < MinSecretLength || distinct(random) < MinSecretLength/2 {
-		return nil, fmt.Errorf("must be base64 of at least %d random bytes, such as from openssl rand -base64 %d",
+		return nil, fmt.Errorf("must be base64 of at least %d random bytes, such as from openssl rand -base64 %d; white space around it is ignored",
 			MinSecretLength, MinSecretLength)
 	}
 	return newSecret(random)
