@@ -25,6 +25,8 @@ type study struct {
 	rate, perSecond float64
 	users           int // (1)
 	spikes          bool
+
+	rare float64 // how far numbers of rare events may differ between two runs (30)
 }
 
 // cell is one cluster of a study.
