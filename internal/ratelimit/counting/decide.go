@@ -331,8 +331,7 @@ func (s *shard) enqueuePlain(q *queue, num uint32, st *ratelimit.Status) (wake b
 		return false
 	}
 	u := slab.Lazy
-	n := int64(h.Near[0].Unclaimed) + int64(h.Near[1].Unclaimed)
-	if h.Flags.Has(slab.Stale) || h.Flags.Has(slab.Unsynced) && n >= unread || s.matters(h, n, int64(st.Remaining)) {
+	if s.urgent(h, int64(h.Near[0].Unclaimed)+int64(h.Near[1].Unclaimed), int64(st.Remaining)) {
 		u = slab.Urgent
 	}
 	if u <= h.State {

@@ -42,6 +42,11 @@ func (s *shard) holders(h *slab.Hot) int64 {
 	return int64(h.Holders)
 }
 
+// urgent reports whether a counter with n unclaimed requests must be exchanged at once.
+func (s *shard) urgent(h *slab.Hot, n, headroom int64) bool {
+	return h.Flags.Has(slab.Stale) || h.Flags.Has(slab.Unsynced) && n >= unread || s.matters(h, n, headroom)
+}
+
 // urgency returns the proper state of a counter that is not busy: quiet, watching, lazy or urgent.
 func (s *shard) urgency(num uint32, r *ratelimit.Rule, headroom int64) slab.State {
 	if s.leased(num, r) {
@@ -49,22 +54,19 @@ func (s *shard) urgency(num uint32, r *ratelimit.Rule, headroom int64) slab.Stat
 	}
 	h := s.HotOf(num)
 	slots := s.Slots(h, r)
-	_, n := ratelimit.SumUnflushed(slots)
-	switch {
-	case h.Flags.Has(slab.Stale), h.Flags.Has(slab.Unsynced) && n >= unread:
-		return slab.Urgent
-	case !h.Flags.Has(slab.Unsynced) && !ratelimit.HasUnclaimed(slots):
-		if s.repairs[num].converts(headroom) {
+	if h.Flags.Has(slab.Unsynced|slab.Stale) || ratelimit.HasUnclaimed(slots) {
+		if _, n := ratelimit.SumUnflushed(slots); s.urgent(h, n, headroom) {
 			return slab.Urgent
 		}
-		if h.Flags.Has(slab.DeniedSinceSync) {
-			return slab.Watching
-		}
-		return slab.Quiet
-	case s.matters(h, n, headroom):
-		return slab.Urgent
-	default:
 		return slab.Lazy
+	}
+	switch {
+	case s.repairs[num].converts(headroom):
+		return slab.Urgent
+	case h.Flags.Has(slab.DeniedSinceSync):
+		return slab.Watching
+	default:
+		return slab.Quiet
 	}
 }
 
