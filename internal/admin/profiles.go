@@ -71,7 +71,7 @@ func (s *Server) recording(name string, usual int64, start func(io.Writer) error
 		select {
 		case <-time.After(took):
 		case <-c.Request().Context().Done():
-		case <-s.profilesEnd:
+		case <-s.profiling.Done():
 		}
 		return nil
 	}, operation{parameters: []string{"seconds"}}}

@@ -1,10 +1,10 @@
 package admin
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,8 +31,8 @@ type Server struct {
 	unreported       atomic.Bool // the last report could not be encoded
 	copying          atomic.Bool // a backup is running
 	recordingProfile atomic.Bool
-	profilesEnd      chan struct{} // closed by endProfiles
-	endProfiles      func()
+	profiling        context.Context // ends when profiles must end
+	endProfiles      context.CancelFunc
 	revoking         chan struct{} // holds a value while all families of a user are being revoked
 }
 
@@ -40,8 +40,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now(), revoking: make(chan struct{}, 1)}
-	s.profilesEnd = make(chan struct{})
-	s.endProfiles = sync.OnceFunc(func() { close(s.profilesEnd) })
+	s.profiling, s.endProfiles = context.WithCancel(context.Background())
 	var err error
 	if s.guard, err = guard.New(guard.Options{
 		Operator: o.Operator, Issuer: o.Issuer, Tokens: o.Tokens, Users: o.Users, Clients: o.Clients, LocalToken: o.LocalToken, Clock: o.Clock,
