@@ -69,7 +69,7 @@ func TestSecretsOfKeysRefused(t *testing.T) {
 		"twice the same": {"OAUTH_KEYS_SECRET=" + oneSecret + "," + oneSecret, "keys.secret: must be two different secrets"},
 		"second":         {"OAUTH_KEYS_SECRET=none,REDACTED", "keys.secret: must be base64"},
 		"three":          {"OAUTH_KEYS_SECRET=none," + oneSecret + "," + anotherSecret, "keys.secret: must be base64"},
-		"none alone":     {"OAUTH_KEYS_SECRET=none", "openssl rand -base64 32; white space around it is ignored"},
+		"none alone":     {"OAUTH_KEYS_SECRET=none", "keys.secret: must be base64 of at least 32 random bytes, such as from openssl rand -base64 32; white space around it is ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(Sources{Environ: strings.Fields(tc.environ)})
