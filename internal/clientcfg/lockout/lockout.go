@@ -15,8 +15,8 @@ import (
 // operatorPatience is the longest time that a limit may keep an operator from getting a token.
 const operatorPatience = time.Minute
 
-// lockoutModes are the modes in which a client may be locked out: its mode at instances without a
-// mode of their own, as most are, and its mode at this instance.
+// lockoutModes are the modes in which a client may be locked out: its mode at this instance, and its
+// mode at the other instances, which usually have no mode of their own.
 var lockoutModes = []modeOf{
 	(*clientcfg.PolicySnapshot).SharedMode,
 	func(p *clientcfg.PolicySnapshot, clientID string) ratelimit.Mode { return p.For(clientID).Mode },

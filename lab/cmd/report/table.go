@@ -17,7 +17,7 @@ type row struct {
 	shown  string // how the unit is called
 	more   bool   // more is better
 	format string // makes the name of a benchmark from a label
-	ours   string // name of our benchmark; by default that of the label ours
+	ours   string // name of our benchmark; empty: format with the label ours
 	// others are the labels of benchmarks that ours is compared with. A label can be followed by = and the name of the
 	// benchmark. In parentheses it is a reference: shown, and not one that ours competes with.
 	others []string
