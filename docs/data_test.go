@@ -52,10 +52,24 @@ func TestDataPage(t *testing.T) {
 // goFiles returns the text of Go files that are no tests, by path.
 func goFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	found := map[string]string{}
-	check.OK(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+	found := textFiles(t, dir, ".go")
+	maps.DeleteFunc(found, func(path, _ string) bool { return strings.HasSuffix(path, "_test.go") })
+	return found
+}
+
+// textFiles returns the text of the files below a directory with one of the extensions, by path. It leaves out hidden
+// directories.
+func textFiles(t *testing.T, dir string, extensions ...string) map[string]string {
+	t.Helper()
+	found, top := map[string]string{}, filepath.Join(root, dir)
+	check.OK(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && path != top && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
+			return nil
 		}
 		text, err := os.ReadFile(path)
 		name, _ := filepath.Rel(root, path)

@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,27 +44,16 @@ func TestLinks(t *testing.T) {
 // TestNamedPages: every page that the code, a message or a deployment names as docs/….md exists, with the heading.
 func TestNamedPages(t *testing.T) {
 	named := regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md(?:#([a-z0-9_-]+))?`)
-	kinds := map[string]bool{".go": true, ".yml": true, ".yaml": true, ".json": true, ".env": true, ".service": true, ".js": true, ".conf": true}
 	count := 0
-	check.OK(t, filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && file != root && strings.HasPrefix(name, "."):
-			return fs.SkipDir
-		case d.IsDir() || !kinds[filepath.Ext(name)]:
-			return nil
-		}
-		text, err := os.ReadFile(file)
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+	for file, text := range textFiles(t, ".", ".go", ".yml", ".yaml", ".json", ".env", ".service", ".js", ".conf") {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			page, _, _ := strings.Cut(m[0], "#")
 			count++
 			if _, err := os.Stat(filepath.Join(root, page)); err != nil || m[1] != "" && !anchors(read(t, page))[m[1]] {
 				t.Errorf("%s names %s, which does not exist", file, m[0])
 			}
 		}
-		return err
-	}))
+	}
 	check.Equal(t, "pages are named", count > 30, true)
 }
 
