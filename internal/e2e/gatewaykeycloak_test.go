@@ -46,7 +46,7 @@ func startGateway(t *testing.T, r *realm, config string, args ...string) *before
 // TestGatewayBeforeKeycloak: a real Keycloak behind the gateway, used by the libraries that clients use.
 func TestGatewayBeforeKeycloak(t *testing.T) {
 	t.Parallel()
-	clients := []string{"every-grant", "looping", "patient", "rotating", "guessed", "reader", "onlooker"} // limits and events are theirs
+	clients := []string{"every-grant", "looping", "patient", "rotating", "guessed", "reader", "onlooker", shared} // limits and events are theirs
 	g := startGateway(t, newRealm(t, clients...), keycloakLimits)
 	t.Run("every grant", g.everyGrant)
 	t.Run("a loop is stopped", g.aLoopIsStopped)
@@ -55,6 +55,7 @@ func TestGatewayBeforeKeycloak(t *testing.T) {
 	t.Run("guesses spend nothing", g.guessesSpendNothing)
 	t.Run("permissions are of the token's client", g.permissionsAreOfTheTokensClient)
 	t.Run("other paths pass", g.otherPathsPass)
+	t.Run("gateways share a limit", g.realm.gatewaysShareALimit)
 	check.Equal(t, "exit status", g.stop(), 0)
 }
 
@@ -314,14 +315,15 @@ func (g *beforeKeycloak) otherPathsPass(t *testing.T) {
 	check.Equal(t, "the form is sent to the gateway", strings.HasPrefix(b.page.forms[0].action, g.Issuer+g.realm.path("/login-actions/authenticate?")), true)
 }
 
-// TestGatewaysBeforeKeycloakShareALimit: two gateways with one MongoDB before one Keycloak.
-func TestGatewaysBeforeKeycloakShareALimit(t *testing.T) {
-	t.Parallel()
-	const id, limit, most = "shared", 30, 20
+// shared is the client whose limit two gateways share.
+const shared = "shared"
+
+// gatewaysShareALimit: two gateways with one MongoDB before the realm.
+func (r *realm) gatewaysShareALimit(t *testing.T) {
+	const id, limit, most = shared, 30, 20
 	config := fmt.Sprintf(`sync: { interval: 50ms }
 rate_limit: { default: { client: [ { name: daily, requests: %d, window: 24h } ] } }
 `, limit)
-	r := newRealm(t, id)
 	uri, name := mongotest.Database(t)
 	database := []string{"--mongodb-uri", uri, "--mongodb-database", name}
 	_, err := command(t.Context(), "", append([]string{"migrate", "up"}, database...)...)

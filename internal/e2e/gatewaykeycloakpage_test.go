@@ -127,10 +127,10 @@ func mailbox(t *testing.T) (port int, mail <-chan string) {
 // would take it from the request.
 func TestKeycloakPage(t *testing.T) {
 	t.Parallel()
+	r := newRealm(t, "app")
+	earlier := 0 // events
 	for name, fixed := range map[string]string{"a fixed hostname": pageOrigin, "hostname-strict false": ""} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRealm(t, "app")
 			port, mail := mailbox(t)
 			r.call(t.Context(), t, http.MethodPut, "/admin/realms/"+r.name, map[string]any{
 				"resetPasswordAllowed": true, "enabledEventTypes": []string{"SEND_RESET_PASSWORD"}, "attributes": map[string]string{"frontendUrl": fixed},
@@ -160,7 +160,8 @@ func TestKeycloakPage(t *testing.T) {
 				check.Equal(t, link+" is public", strings.HasPrefix(link, pageOrigin+"/"), true)
 			}
 			events := r.events(t, "app")
-			check.Equal(t, "events", len(events), 1)
+			check.Equal(t, "events", len(events), earlier+1)
+			earlier = len(events)
 			check.Equal(t, "the address that Keycloak sees", events[0].IPAddress, "127.0.0.1")
 		})
 	}

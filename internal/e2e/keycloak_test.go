@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/oauth2"
 
@@ -44,6 +45,7 @@ func newRealm(tb testing.TB, clients ...string) *realm {
 	check.OK(tb, err, keycloakTestURL)
 	r := &realm{name: "e2e-" + strings.ToLower(oauth2.GenerateVerifier()[:12]), admin: u.User, client: newHTTPClient(tb)}
 	u.User = nil
+	r.client.Timeout = 3 * time.Minute // a new realm takes Keycloak five seconds of both cores, beside other tests far more
 	r.base = strings.TrimSuffix(u.String(), "/")
 	r.call(tb.Context(), tb, http.MethodPost, "/admin/realms", r.representation(clients), nil)
 	tb.Cleanup(func() {
