@@ -80,13 +80,20 @@ func (g *Shedder) share(s *Settings, wait, dt time.Duration) float64 {
 	if !g.busy(dt) && !losing {
 		wait = 0 // requests wait for other programs, and are still answered
 	}
-	most := g.demand.refusable(wait, s.Target)
+	target := func(c ratelimit.Criticality) time.Duration { return g.target(s, c) }
+	most := g.demand.refusable(wait, target)
 	if s.Mode == ratelimit.DryRun {
 		most = min(most, mostInDryRun)
 	}
 	at := max(g.demand.level(g.control.refused).upTo(), g.demand.lowest())
-	target := time.Duration(targetFactor[at] * float64(s.Target))
-	return g.control.step(wait, target, dt, g.demand.rate, most)
+	return g.control.step(wait, target(at), dt, g.demand.rate, most)
+}
+
+// target returns the wait above which requests of a criticality are refused. Requests also wait
+// while the process is stopped because it has used up its quota; refusing others does not change
+// that.
+func (g *Shedder) target(s *Settings, c ratelimit.Criticality) time.Duration {
+	return g.stopped + time.Duration(targetFactor[c]*float64(s.Target))
 }
 
 // If at least leastLost callers per second, and at least lostShare of all, hang up before their

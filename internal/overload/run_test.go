@@ -115,17 +115,20 @@ func TestProcessorsOfProcess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		places, there int
 		quota, want   float64
+		stopped       time.Duration
 	}{
-		"all":                          {4, 4, 0, 4},
-		"one place more":               {5, 4, 0, 4},
-		"few places":                   {2, 4, 0, 2},
-		"half a processor, of four":    {2, 4, 0.5, 0.5}, // Go uses at least two places
-		"half a processor, of one":     {2, 1, 0.5, 0.5},
-		"a quota of more than places":  {2, 4, 3, 2},
-		"one and a half, rounded to 2": {3, 2, 1.5, 1.5},
+		"all":                          {4, 4, 0, 4, 0},
+		"one place more":               {5, 4, 0, 4, 0},
+		"few places":                   {2, 4, 0, 2, 0},
+		"half a processor, of four":    {2, 4, 0.5, 0.5, 75 * time.Millisecond}, // Go uses at least two places
+		"half a processor, of one":     {2, 1, 0.5, 0.5, 50 * time.Millisecond},
+		"a quota of more than places":  {2, 4, 3, 2, 0},
+		"one and a half, rounded to 2": {3, 2, 1.5, 1.5, 25 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "processors", (&processorUse{quota: tt.quota}).processors(tt.places, tt.there), tt.want)
+			use := processorUse{quota: tt.quota}
+			check.Equal(t, "processors", use.processors(tt.places, tt.there), tt.want)
+			check.Equal(t, "stopped", use.stopped(tt.places, tt.there), tt.stopped)
 		})
 	}
 }

@@ -10,7 +10,8 @@ import (
 type Settings struct {
 	Mode ratelimit.Mode // Enforce, DryRun or Off
 	// Target is how long work may wait for the processor before sheddable requests are refused.
-	// Requests of higher criticality are refused at longer waits.
+	// Requests of higher criticality are refused at longer waits, and all of them at longer waits
+	// under a CPU quota.
 	Target time.Duration
 	// MaxInFlight is the maximum number of requests in progress.
 	MaxInFlight int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,7 @@ type Shedder struct {
 	overload, helpless episode
 	mode               ratelimit.Mode // at the last beat
 	busy               func(time.Duration) bool
+	stopped            time.Duration // how long a quota stops a busy process at a time
 	gone               atomic.Uint64 // callers that had hung up on arrival, since the last beat
 	lost               float64       // recent rate of these per second
 
@@ -70,7 +72,10 @@ func New(s Settings, observe Observer) *Shedder {
 // SetQuota sets how many processors a CPU quota leaves the process, or 0 without a quota. A process
 // that uses half of its quota causes its own waits, however many processors there are. Call
 // SetQuota before Run.
-func (g *Shedder) SetQuota(processors float64) { g.busy = (&processorUse{quota: processors}).busy }
+func (g *Shedder) SetQuota(processors float64) {
+	use := processorUse{quota: processors}
+	g.busy, g.stopped = use.busy, use.stopped(runtime.GOMAXPROCS(0), runtime.NumCPU())
+}
 
 // Set changes the settings.
 func (g *Shedder) Set(s Settings) { g.settings.Store(&s) }
@@ -87,7 +92,7 @@ func (g *Shedder) Admit(ctx context.Context, r *Request) (Rank, error) {
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
-	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also if other programs use the processors
+	late := l > 0 || time.Duration(g.wait.Load()) > g.target(s, ratelimit.Sheddable) // also if other programs use the processors
 	if late && CallerGone(ctx) {
 		g.gone.Add(1)
 		if enforced {

@@ -37,6 +37,15 @@ func (u *processorUse) processors(places, there int) float64 {
 	return n
 }
 
+// quotaPeriod is the time after which Linux grants a quota again, unless someone changes it.
+const quotaPeriod = 100 * time.Millisecond
+
+// stopped returns how long the quota stops the process in each period if it uses all processors
+// until then.
+func (u *processorUse) stopped(places, there int) time.Duration {
+	return time.Duration((1 - u.processors(places, there)/float64(min(places, there))) * float64(quotaPeriod))
+}
+
 // take records the processor time used until now, dt after the last call, and returns the mean.
 func (u *processorUse) take(used, dt time.Duration) float64 {
 	processors := float64(used-u.used) / float64(dt)
