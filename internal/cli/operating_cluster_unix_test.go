@@ -23,7 +23,7 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// pageCluster is what stands around the instances of docs/maintenance.md: the load balancer in front of
+// pageCluster is what stands around the instances of docs/deployment.md: the load balancer in front of
 // them, clients, and the way to their database.
 type pageCluster struct {
 	t        *testing.T

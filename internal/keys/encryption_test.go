@@ -189,7 +189,7 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 	wantEncryption(t, store, s, WithCurrent, WithCurrent)
 }
 
-// TestSecretIsChanged follows the three steps of docs/security.md. In each step, instances of
+// TestSecretIsChanged follows the three steps of docs/operating.md. In each step, instances of
 // two steps run together, and either may restart.
 func TestSecretIsChanged(t *testing.T) {
 	store, first, second := &memStore{}, newTestSecret(t), newTestSecret(t)
