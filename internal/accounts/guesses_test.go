@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/attempts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"

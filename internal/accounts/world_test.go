@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/attempts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

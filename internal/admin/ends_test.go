@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )

@@ -10,12 +10,12 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/preset"
-	"oauth-server/internal/registry"
 )
 
 // Default and maximum number of items in a page. Pages of policies and of candidates have the

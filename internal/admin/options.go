@@ -7,12 +7,12 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/guard"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/admin/resets"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit/counting"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/syncer"
 )
 

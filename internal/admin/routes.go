@@ -8,9 +8,9 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/problem"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/admin/targets"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 // route is one operation of the API. The OpenAPI document is made from the routes and the types of

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 // The functions below are for programs that set up their own store, such as the demo and the tools.

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/config"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // configFileCheck is the interval between reads of the configuration file. As for certificates,

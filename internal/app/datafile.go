@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/bolt"
 )

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/app/connbound"
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
@@ -28,7 +29,6 @@ import (
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/app/connbound"
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/observed"

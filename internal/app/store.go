@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/config"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/store/bolt"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/migrations"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 )
 

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"oauth-server/internal/accounts"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/store"
 )
 

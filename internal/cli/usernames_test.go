@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/registry"
 )
 
 // A user is stored under one name, and every command takes it in any form.

@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bolt"
 )

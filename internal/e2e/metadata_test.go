@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/tokenclient"
+	"oauth-server/internal/cli/tokenclient"
 )
 
 // Attack (rfc9700): 2.1, 4.4 mix-up. Authorization responses carry `iss` (RFC 9207). Also

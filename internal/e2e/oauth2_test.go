@@ -13,8 +13,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 // loopbackURI is a registered loopback address with a port chosen at run time, as native apps use it

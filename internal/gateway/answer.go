@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )

@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )

@@ -5,7 +5,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 

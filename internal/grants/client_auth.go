@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/attempts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )

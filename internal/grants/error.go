@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )

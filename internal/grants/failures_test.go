@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/attempts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/secret"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"

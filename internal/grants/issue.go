@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // TestForPeople: a page shows long waits in minutes or hours.

@@ -6,7 +6,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 const day = 24 * time.Hour

@@ -11,7 +11,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clientcfg/redirecturi"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by spaces. It keeps the

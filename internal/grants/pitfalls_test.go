@@ -12,7 +12,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // Each test below first shows a fault in the stock library ("stock"), then that the same attempt

@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {

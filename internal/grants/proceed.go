@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accounts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // Interaction is how the client wants the user to be prompted (OpenID Connect Core 1.0 3.1.2.1).

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter/attempts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // AuthMethod is how a client authenticates, named as in RFC 7591 section 2.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accounts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"

@@ -6,7 +6,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // TestRevoke introspects three tokens of one family after one of them was revoked.

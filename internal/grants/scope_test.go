@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 func TestGrantScope(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"oauth-server/internal/accounts"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"

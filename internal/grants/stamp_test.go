@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
 )

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // eachStoreFailure makes every operation of the store fail in every flow.

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 )

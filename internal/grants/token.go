@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )

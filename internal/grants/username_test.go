@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // byPassword is a request of the password grant.

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/bans"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/url"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // maxQuery bounds an authorization request in bytes. The request travels through URLs and hidden

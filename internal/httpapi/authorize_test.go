@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // wantPage checks the headers that every page carries.

@@ -7,7 +7,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // TestConsentPagesDiffer checks that each page shown is different, and that each can be answered.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/httpapi/early"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 )

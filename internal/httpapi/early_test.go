@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/httpapi/early"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // introspect handles POST /introspect (RFC 7662).

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/ratelimit"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // maxParams bounds the parameters of one request. An OAuth request needs less than a third of it.

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // authorizationWith returns a valid authorization request with additional or changed parameters.

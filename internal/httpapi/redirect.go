@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // redirectToClient redirects the browser to the client with an authorization response (RFC 6749

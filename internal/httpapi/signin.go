@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 )
 
 // signInForm handles GET /sign-in, for a person without a client.

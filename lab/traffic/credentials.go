@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 	datastore "oauth-server/internal/store"
 )
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
-	"oauth-server/internal/registry"
 )
 
 // Activity is the decisions of the last ten minutes: for one client, or for all clients that a

@@ -3,8 +3,8 @@ package adminapi
 import (
 	"time"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 // Registration is a client with its read-only fields.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
 )

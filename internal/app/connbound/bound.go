@@ -14,7 +14,7 @@ import (
 
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/observe/metrics"
 )

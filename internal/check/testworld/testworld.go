@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"oauth-server/internal/accounts"
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bolt"
 )

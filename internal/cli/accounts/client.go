@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/strict/fielderr"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 )
 

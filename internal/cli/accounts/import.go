@@ -10,10 +10,10 @@ import (
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
 )

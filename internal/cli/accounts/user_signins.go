@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
-	"oauth-server/internal/registry"
 )
 
 // shownUser is a user with everything that comes of a sign-in.

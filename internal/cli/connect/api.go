@@ -15,8 +15,8 @@ import (
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 // DefaultAdmin is the default admin address of serve.

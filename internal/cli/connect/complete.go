@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/registry"
 )
 
 // CompleteWithin is the timeout of a completion.

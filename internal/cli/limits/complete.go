@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
-	"oauth-server/internal/registry"
 )
 
 // completions are the completions of flags, by name.

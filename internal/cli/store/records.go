@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/app"
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/registry"
-	"oauth-server/internal/repositories"
 )
 
 // NewRecords makes the commands on unreadable records.

@@ -14,11 +14,11 @@ import (
 
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/adminlocal"
+	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 type restoreFlags struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/tokenclient"
+	"oauth-server/internal/cli/tokenclient"
 )
 
 // tokenResponse is the token response (RFC 6749 section 5.1).

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 // defaultIssuer is the default issuer of serve.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/oautherr"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 

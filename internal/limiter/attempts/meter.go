@@ -13,8 +13,8 @@ import (
 	"hash/maphash"
 	"time"
 
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/limiter/recent"
-	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 )

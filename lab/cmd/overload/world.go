@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bolt"
 	"oauth-server/lab/servers"

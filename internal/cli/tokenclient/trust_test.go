@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 func TestRequestValidate(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
+	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/tokenclient"
 )
 
 // A token is asked for once and reused until shortly before it expires.
