@@ -46,7 +46,7 @@ func TestSimulateApplied(t *testing.T) {
 		has(t, r.Policies[0].Text, tt.text)
 		page, err := os.ReadFile("out.html")
 		check.OK(t, err)
-		has(t, string(page), "under "+tt.under, ">Limits that the requests were judged under<", tt.text)
+		has(t, string(page), "under "+tt.under, ">Limits in this simulation<", tt.text)
 		check.Equal(t, "limits found", strings.Contains(string(page), ">Limits found<"), strings.Contains(tt.args, "--target"))
 		check.Equal(t, "limits found", strings.Contains(r.Found, "requests: 5"), strings.Contains(tt.args, "--target"))
 	}

@@ -17,7 +17,7 @@ func TestSimulateReport(t *testing.T) {
 	check.Equal(t, stdout, strings.Contains(stdout, "1 client is left out here."), true)
 	page, err := os.ReadFile("out.html")
 	check.OK(t, err)
-	for _, want := range []string{"shop", "billing", "2/60s", "Requests over time", "What if"} {
+	for _, want := range []string{"shop", "billing", "2/60s", "Requests over time", "Limits compared"} {
 		check.Equal(t, want+" in the page", bytes.Contains(page, []byte(want)), true)
 	}
 }

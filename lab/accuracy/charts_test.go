@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,16 +25,16 @@ const (
 // bar is what the share of wrong decisions is to be, in percent.
 const bar = 0.01
 
-// drawLoads draws the share of wrong decisions by the load, from the tables.
+// drawLoads draws the share of wrong decisions by load, from the tables.
 func (p printed) drawLoads(t *testing.T) {
 	t.Helper()
 	c := chart.Chart{
-		Title: "Wrong decisions by the load", Subtitle: "Poisson traffic, all requests counted: the estimate is on the other side of the limit than the count",
-		X: chart.Axis{Label: "load, in limits", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
+		Title: "Wrong decisions by load", Subtitle: "Poisson traffic, all requests counted; wrong: estimate and exact count are on different sides of the limit",
+		X: chart.Axis{Label: "load ÷ limit", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
 	}
 	for _, from := range []struct{ section, limit string }{{"load", "100"}, {"load-1000", "1000"}} {
 		for _, name := range frames(1, 2) {
-			s := chart.Series{Name: name + ", " + from.limit + " a minute", Dots: true}
+			s := chart.Series{Name: name + ", " + from.limit + " per minute", Dots: true}
 			for _, x := range loads {
 				y, err := figure(p.cell(t, from.section, "WRONG", timesLimit(x), name))
 				check.OK(t, err)
@@ -75,7 +76,7 @@ func drawCriteo(t *testing.T) {
 	t.Helper()
 	s := study{traffic: workload.Wander, algorithms: append([]string{algorithm.Fixed}, frames(1, 4)...), duration: 20 * time.Minute}
 	all := s.run(t, true)
-	titles := []string{"Fixed window of 60 s", "Sliding window: the present and the last window of 60 s", "Sliding window: five windows of 15 s"}
+	titles := []string{"Fixed window of 60 s", "Sliding window, 1 frame of 60 s", "Sliding window, 4 frames of 15 s"}
 	var charts []*chart.Chart
 	for i, r := range all[0].results {
 		exact := between(over(r.Series.Exact, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute)
@@ -99,23 +100,29 @@ func drawSpikes(t *testing.T) {
 	s.clients = []string{workload.Ignore, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff}
 	all := s.run(t, true)
 	before := &all[0].results[0]
-	tokens := []*chart.Chart{hour("Tokens without a limit", before.Series.Tokens, before, 0)}
+	tokens := []*chart.Chart{hour("Tokens", "no limit", before.Series.Tokens, before, 0)}
 	var requests []*chart.Chart
 	for _, c := range all {
-		r, title := &c.results[1], "with 20 a minute, clients: "+c.Clients
+		r, title := &c.results[1], "limit 20 per minute, "+reactions[c.Clients]
 		if c.Clients == workload.Ignore || c.Clients == workload.RetryAfter {
-			tokens = append(tokens, hour("Tokens "+title, r.Series.Tokens, r, 0))
+			tokens = append(tokens, hour("Tokens", title, r.Series.Tokens, r, 0))
 		}
-		requests = append(requests, hour("Requests "+title, r.Series.Requests, r, 1))
+		requests = append(requests, hour("Requests", title, r.Series.Requests, r, 1))
 	}
 	check.OK(t, chart.Write(filepath.Join(root, spikesChart), tokens...))
 	check.OK(t, chart.Write(filepath.Join(root, retriesChart), requests...))
 }
 
-// hour draws counts of intervals in the minutes after a full hour.
-func hour(title string, values []int64, r *algorithm.Result, colour int) *chart.Chart {
+// reactions names in a title how clients react to a 429.
+var reactions = map[string]string{
+	workload.Ignore: "clients do not retry", workload.RetryAfter: "clients retry after Retry-After",
+	workload.RetryAfterJitter: "clients retry after Retry-After and a random wait", workload.Backoff: "clients retry with backoff",
+}
+
+// hour draws counts of intervals in the minutes after a full hour. what is counted.
+func hour(what, title string, values []int64, r *algorithm.Result, colour int) *chart.Chart {
 	return &chart.Chart{
-		Title: title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "in ten seconds"}, Height: 110,
+		Title: what + ": " + title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: strings.ToLower(what) + " per 10 s"}, Height: 110,
 		Series: []chart.Series{{
 			Points: between(over(values, r.Series.Seconds, false), 59*time.Minute, 66*time.Minute), Color: chart.Palette(colour), Step: true, Kind: chart.Area,
 		}},

@@ -37,10 +37,10 @@ func windowPicture() *chart.Chart {
 	}
 	window := chart.Palette(0)
 	return &chart.Chart{
-		Title:    "3 + 3.5 = 6.5, and the limit is 7: one more passes",
-		Subtitle: "at 12:01:18, the last 60 seconds cover 42 seconds of the frame from 12:00 and 18 of the frame from 12:01",
+		Title:    "Estimate 3 + 3.5 = 6.5, limit 7: one more request passes",
+		Subtitle: "at 12:01:18, the last 60 seconds cover 42 seconds of the 12:00 frame and 18 of the 12:01 frame",
 		X:        chart.Axis{Scale: chart.Time, Max: chart.Seconds(noonOfGuide.Add(2 * time.Minute)), Min: chart.Seconds(noonOfGuide)},
-		Y:        chart.Axis{Label: "requests counted in the frame", Max: 7},
+		Y:        chart.Axis{Label: "requests per frame", Max: 7},
 		Height:   200,
 		Series: []chart.Series{
 			frame(0, 18, 5, chart.Palette(6)),

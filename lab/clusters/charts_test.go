@@ -9,7 +9,7 @@ import (
 	"oauth-server/lab/chart"
 )
 
-// maxClusters is of how many clusters there are diagrams over time.
+// maxClusters is the most clusters that are drawn over time.
 const maxClusters = 6
 
 // writeCharts writes charts of clusters to a file: if there are few, overshoot and commands over time, and if there
@@ -24,15 +24,15 @@ func writeCharts(path string, all []cell) error {
 
 func clustersOverTime(all []cell) []*chart.Chart {
 	over := &chart.Chart{
-		Title: "Overshoot", Subtitle: "by one counter of all admitted requests, at most",
+		Title: "Overshoot", Subtitle: "estimate of one counter for all admitted requests, above the limit; maximum per interval",
 		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "% of the limit"},
 	}
 	commands := &chart.Chart{
-		Title: "Commands to the database", Subtitle: "of all instances",
+		Title: "Database commands", Subtitle: "all instances together",
 		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "commands/s"},
 	}
 	for _, one := range all {
-		name := fmt.Sprintf("%d, %s", one.result.instances, one.flush)
+		name := fmt.Sprintf("%d instances, %s", one.result.instances, one.flush.rule())
 		var percents, rates []chart.Point
 		last := time.Duration(0)
 		for _, p := range one.result.points {
@@ -52,14 +52,14 @@ func clustersOverTime(all []cell) []*chart.Chart {
 func growth(all []cell) []*chart.Chart {
 	instances := chart.Axis{Label: "instances", Scale: chart.Log}
 	over := &chart.Chart{
-		Title: "Overshoot by instances", Subtitle: "in the worst window in which a key was offered its limit",
+		Title: "Overshoot by number of instances", Subtitle: "worst window in which a key was offered at least its limit",
 		X: instances, Y: chart.Axis{Label: "% of the limit"},
 	}
-	byInstances(over, "", all, func(r *result) float64 { return 100 * max(0, r.windows.worst-1, r.windows.first-1) })
-	cost := &chart.Chart{Title: "Cost by instances", X: instances, Y: chart.Axis{Label: "per second", Scale: chart.Log}}
-	byInstances(cost, "commands, ", all, func(r *result) float64 { return r.perSecond(r.cost.commands) })
-	byInstances(cost, "commands of each, ", all, func(r *result) float64 { return r.perSecond(r.cost.commands) / float64(r.instances) })
-	byInstances(cost, "KiB, ", all, func(r *result) float64 { return r.perSecond(r.cost.bytes) / 1024 })
+	byInstances(over, "overshoot", all, func(r *result) float64 { return 100 * max(0, r.windows.worst-1, r.windows.first-1) })
+	cost := &chart.Chart{Title: "Cost by number of instances", X: instances, Y: chart.Axis{Label: "per second", Scale: chart.Log}}
+	byInstances(cost, "commands, all instances", all, func(r *result) float64 { return r.perSecond(r.cost.commands) })
+	byInstances(cost, "commands, each instance", all, func(r *result) float64 { return r.perSecond(r.cost.commands) / float64(r.instances) })
+	byInstances(cost, "KiB, all instances", all, func(r *result) float64 { return r.perSecond(r.cost.bytes) / 1024 })
 	if len(cost.Series[0].Points) < 2 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func byInstances(c *chart.Chart, what string, all []cell, value func(r *result) 
 		if !known {
 			i = len(c.Series)
 			numbers[flush] = i
-			c.Series = append(c.Series, chart.Series{Name: what + flush, Dots: true})
+			c.Series = append(c.Series, chart.Series{Name: what + ", " + one.flush.rule(), Dots: true})
 		}
 		c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: float64(one.result.instances), Y: value(one.result)})
 	}

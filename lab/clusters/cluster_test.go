@@ -51,6 +51,14 @@ func (f flush) String() string {
 	return f.every.String()
 }
 
+// rule names the rule in the legend of a chart.
+func (f flush) rule() string {
+	if f.plain {
+		return "every " + f.every.String()
+	}
+	return "server's rule"
+}
+
 // step sets a wall clock.
 type step struct {
 	at       time.Duration // since the first request

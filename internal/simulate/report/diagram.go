@@ -130,7 +130,7 @@ func (d *diagram) finish(g grid) *diagram {
 // the most refusals.
 func overTime(r *simulate.Result) (all []*diagram) {
 	if g := gridOf(&r.Series); g.n > 0 {
-		d := newDiagram("Requests over time", "the refused ones are included in all", g)
+		d := newDiagram("Requests over time", "all includes refused", g)
 		d.add(series{Name: "all", kind: area, step: true, points: g.points(&r.Series, r.Series.Requests)}, blue)
 		d.add(series{Name: "refused", kind: area, step: true, points: g.points(&r.Series, r.Series.Refused)}, red)
 		if len(r.Series.Delayed) > 0 {

@@ -58,11 +58,11 @@ func lines(l *traffic.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{
 		{Name: "Token requests", Value: count(l.Read), Note: Percent(simulate.Share(l.Read, all))},
-		{Name: "Skipped", Value: count(l.Skipped), Note: "no token requests"},
+		{Name: "Skipped", Value: count(l.Skipped), Note: "not token requests"},
 		{Name: "Unread", Value: count(l.Unread), Note: Percent(simulate.Share(l.Unread, all)), Alarm: l.Unread > 0},
 	}
 	if l.Reordered > 0 {
-		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "came before earlier ones"})
+		figures = append(figures, figure{Name: "Reordered", Value: count(l.Reordered), Note: "out of order in the log"})
 	}
 	return figures
 }

@@ -23,7 +23,7 @@ func whatIfOf(all []simulate.WhatIf) *whatIf {
 }
 
 func whatIfDiagram(all []simulate.WhatIf) *diagram {
-	d := &diagram{Reads: points, Title: "What if", Subtitle: "what each limit would refuse", yLabel: "%"}
+	d := &diagram{Reads: points, Title: "Limits compared", Subtitle: "clients hit and requests refused by each limit", yLabel: "%"}
 	clients, requests := make([]point, len(all)), make([]point, len(all))
 	for i := range all {
 		w := &all[i]
@@ -101,11 +101,11 @@ func curveDiagram(t *simulate.Target) *diagram {
 	d.tabulate("Limit", func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }, func(y float64) cell { return part(y / 100) })
 	first, last, found := untouched[0].X, untouched[len(untouched)-1].X, float64(t.Requests)
 	d.add(series{
-		Name: ExactPercent(t.Share) + " asked for", Mark: true, dashes: "7 4",
+		Name: "target: " + ExactPercent(t.Share), Mark: true, dashes: "7 4",
 		points: []point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}},
 	}, red)
 	d.add(series{
-		Name: printable(t.Limit) + " found", Mark: true, dashes: "2 2.5",
+		Name: "found: " + printable(t.Limit), Mark: true, dashes: "2 2.5",
 		points: []point{{X: found, Y: d.yMin}, {X: found, Y: 100}},
 	}, green)
 	return d

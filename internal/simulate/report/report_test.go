@@ -153,9 +153,9 @@ func TestWhatThePageSays(t *testing.T) {
 		"100/60s 12 of 342 2,448 22,033 4.21 %", "120/60s (found)",
 		"batch-job 72,000 64,000 5,600 40 8 8 16 7.8 % ~240 2026-05-04T09:00Z: 2,400 of 7,200 28m59s 57s 12 %",
 		"quiet 12 12 0 0 0 0 0 0 % 0 - - - 12 %", "334 clients are left out here.",
-		"Token requests 524,263 87.2 % Skipped 77,120 no token requests Unread 41 0.007 % Put in order 17",
+		"Token requests 524,263 87.2 % Skipped 77,120 not token requests Unread 41 0.007 % Reordered 17",
 		"events.log.1.gz keycloak", `"yesterday" is not a time time 40 events.log.gz:1201`,
-		"Limits that the requests were judged under conf.yaml", "Limits found settings: { note: found }",
+		"Limits in this simulation conf.yaml", "Limits found settings: { note: found }",
 		"user: [ { name: per-minute, requests: 100, window: 60s } ]",
 	} {
 		if !strings.Contains(shown, want) {
@@ -198,7 +198,7 @@ func TestNothingHappened(t *testing.T) {
 			if !strings.Contains(shown, tt.says) {
 				t.Errorf("the page does not say %q:\n%s", tt.says, shown)
 			}
-			for _, never := range []string{"Banned", "Delayed", "Reused", "Failed", "What if", "by cause", "by client", "NaN", "left out here"} {
+			for _, never := range []string{"Banned", "Delayed", "Reused", "Failed", "Limits compared", "by cause", "by client", "NaN", "left out here"} {
 				if strings.Contains(shown, never) {
 					t.Errorf("the page says %q:\n%s", never, shown)
 				}

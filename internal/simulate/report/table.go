@@ -143,7 +143,7 @@ func worstMinute(c *simulate.Client) cell {
 
 // WhatIf returns a table of compared limits.
 func WhatIf(all []simulate.WhatIf) *Table {
-	t := &Table{Caption: "What if these were the limits of every client without its own"}
+	t := &Table{Caption: "Each limit in place of the default limits"}
 	t.Columns = slices.Concat(
 		[]column{{Name: "Limit"}, {Name: "Clients hit", Number: true}, {Name: "Users hit", Number: true}},
 		outcomeColumns, []column{{Name: "Refused", Number: true}},

@@ -39,18 +39,18 @@ func pictures() []picture {
 	return []picture{
 		{"ratelimit-denied-rate.png", []view{{
 			panel: "Ratelimit Denied Rate", title: "Ratelimit Denied Rate", job: limitedJob, clients: all,
-			subtitle: "requests answered with 429, of each client that was denied",
+			subtitle: "requests answered with 429, by client",
 		}}},
 		{"ratelimit-allowed-rate.png", []view{{
 			panel: "Ratelimit Allowed Rate", title: "Ratelimit Allowed Rate", job: limitedJob, clients: all,
-			subtitle: "requests admitted, and the limits; dotted clients are never denied",
+			subtitle: "admitted requests, and limits; dotted: clients that are never denied",
 		}}},
 		{"ratelimit-spikes.png", []view{{
 			panel: "Ratelimit Allowed Rate", title: "Without limits", job: unlimitedJob, clients: spiky, solid: true,
-			subtitle: "requests admitted in dry-run: what two clients send",
+			subtitle: "two clients; dry-run admits all their requests",
 		}, {
 			panel: "Ratelimit Allowed Rate", title: "With limits", job: limitedJob, clients: spiky,
-			subtitle: "requests admitted of the same traffic",
+			subtitle: "the same traffic: admitted requests",
 		}}},
 	}
 }

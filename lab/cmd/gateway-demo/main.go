@@ -128,12 +128,12 @@ func compared(without, with *observed, length time.Duration) *chart.Chart {
 	series := []chart.Series{
 		line("without the gateway", without, ""),
 		line("with the gateway", with, ""),
-		line("of these, of the client in a loop", with, looping),
+		line("with the gateway, the looping client only", with, looping),
 	}
 	series[0].Color, series[2].Dash = chart.Red, chart.Dotted
 	return &chart.Chart{
 		Title:    "Tokens that Keycloak issues",
-		Subtitle: fmt.Sprintf("to %d clients, one of which begins to loop after %d seconds", len(clients()), int(quiet.Seconds())),
+		Subtitle: fmt.Sprintf("%d clients; one of them loops from second %d on", len(clients()), int(quiet.Seconds())),
 		X:        chart.Axis{Label: "seconds", Max: length.Seconds()}, Y: chart.Axis{Label: "tokens/s"},
 		Series: series,
 	}

@@ -18,12 +18,12 @@ func (r *report) draw(file string) error {
 	return chart.Write(file, charts...)
 }
 
-var controlTitles = map[string]string{none: "without admission control", "enforce": "with admission control", "dry_run": "with admission control in dry-run"}
+var controlTitles = map[string]string{none: "without overload control", "enforce": "with overload control", "dry_run": "with overload control in dry-run"}
 
 func (r *report) successChart(control string) *chart.Chart {
 	c := &chart.Chart{
-		Title:    "Requests that succeed, " + controlTitles[control],
-		Subtitle: fmt.Sprintf("by how much is offered, in capacities of %s requests a second; callers hang up after a second", page.Number(r.capacity)),
+		Title:    "Successful requests, " + controlTitles[control],
+		Subtitle: fmt.Sprintf("capacity: %s requests per second; callers hang up after 1 s", page.Number(r.capacity)),
 		X:        chart.Axis{Label: "offered load, × capacity", Scale: chart.Log},
 		Y:        chart.Axis{Label: "%", Min: 0, Max: 105},
 		Height:   180,
