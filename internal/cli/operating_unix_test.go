@@ -117,7 +117,7 @@ func commandsOf(block string) (steps []step) {
 // awayFromTheFrameEnd is ready once the frame in which the page's requests are
 // counted has enough left of it, so that its figures come out whole.
 func awayFromTheFrameEnd(frame time.Duration) <-chan time.Time {
-	const needed = 20 * time.Second
+	const needed = 30 * time.Second
 	left := time.Until(time.Now().Truncate(frame).Add(frame))
 	if left >= needed {
 		return time.After(0)
