@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +15,9 @@ import (
 
 // The charts, below the root.
 const (
-	loadChart    = "docs/pictures/accuracy-load.svg"
-	criteoChart  = "docs/pictures/accuracy-criteo.svg"
-	spikesChart  = "docs/pictures/accuracy-spikes.svg"
-	retriesChart = "docs/pictures/accuracy-retries.svg"
+	loadChart   = "docs/pictures/accuracy-load.svg"
+	criteoChart = "docs/pictures/accuracy-criteo.svg"
+	spikesChart = "docs/pictures/accuracy-spikes.svg"
 )
 
 // bar is what the share of wrong decisions is to be, in percent.
@@ -32,7 +30,7 @@ func (p printed) drawLoads(t *testing.T) {
 		Title: "Wrong decisions by load", Subtitle: "Poisson traffic, all requests counted; wrong: estimate and exact count are on different sides of the limit",
 		X: chart.Axis{Label: "load ÷ limit", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
 	}
-	for _, from := range []struct{ section, limit string }{{"load", "100"}, {"load-1000", "1000"}} {
+	for _, from := range []struct{ section, limit string }{{"load-100", "100"}, {"load-1000", "1000"}} {
 		for _, name := range frames(1, 2) {
 			s := chart.Series{Name: name + ", " + from.limit + " per minute", Dots: true}
 			for _, x := range loads {
@@ -92,39 +90,28 @@ func drawCriteo(t *testing.T) {
 	check.OK(t, chart.Write(filepath.Join(root, criteoChart), charts...))
 }
 
-// drawSpikes draws the minutes after a full hour, without a limit and with one, by how clients react.
+// drawSpikes draws the tokens in the minutes after a full hour, without a limit and with one.
 func drawSpikes(t *testing.T) {
 	t.Helper()
 	s := spikes
 	s.algorithms = []string{algorithm.Unlimited, algorithm.Sliding}
-	s.clients = []string{workload.Ignore, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff}
-	all := s.run(t, true)
-	before := &all[0].results[0]
-	tokens := []*chart.Chart{hour("Tokens", "no limit", before.Series.Tokens, before, 0)}
-	var requests []*chart.Chart
-	for _, c := range all {
-		r, title := &c.results[1], "limit 20 per minute, "+reactions[c.Clients]
-		if c.Clients == workload.Ignore || c.Clients == workload.RetryAfter {
-			tokens = append(tokens, hour("Tokens", title, r.Series.Tokens, r, 0))
-		}
-		requests = append(requests, hour("Requests", title, r.Series.Requests, r, 1))
+	ignoring := s.run(t, true)[0].results
+	s.retry = true
+	retrying := s.run(t, true)[0].results
+	var charts []*chart.Chart
+	for _, one := range []struct {
+		title string
+		*algorithm.Result
+	}{
+		{"no limit", &ignoring[0]},
+		{"limit 20 per minute, clients do not retry", &ignoring[1]},
+		{"limit 20 per minute, clients retry after Retry-After", &retrying[1]},
+	} {
+		points := between(over(one.Series.Tokens, one.Series.Seconds, false), 59*time.Minute, 66*time.Minute)
+		charts = append(charts, &chart.Chart{
+			Title: "Tokens: " + one.title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "tokens per 10 s"}, Height: 110,
+			Series: []chart.Series{{Points: points, Color: chart.Palette(0), Step: true, Kind: chart.Area}},
+		})
 	}
-	check.OK(t, chart.Write(filepath.Join(root, spikesChart), tokens...))
-	check.OK(t, chart.Write(filepath.Join(root, retriesChart), requests...))
-}
-
-// reactions names in a title how clients react to a 429.
-var reactions = map[string]string{
-	workload.Ignore: "clients do not retry", workload.RetryAfter: "clients retry after Retry-After",
-	workload.RetryAfterJitter: "clients retry after Retry-After and a random wait", workload.Backoff: "clients retry with backoff",
-}
-
-// hour draws counts of intervals in the minutes after a full hour. what is counted.
-func hour(what, title string, values []int64, r *algorithm.Result, colour int) *chart.Chart {
-	return &chart.Chart{
-		Title: what + ": " + title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: strings.ToLower(what) + " per 10 s"}, Height: 110,
-		Series: []chart.Series{{
-			Points: between(over(values, r.Series.Seconds, false), 59*time.Minute, 66*time.Minute), Color: chart.Palette(colour), Step: true, Kind: chart.Area,
-		}},
-	}
+	check.OK(t, chart.Write(filepath.Join(root, spikesChart), charts...))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/lab/page"
 )
 
 // publishedFigure is a figure that others published, and the cell that is ours.
@@ -17,7 +18,7 @@ type publishedFigure struct {
 
 const (
 	cloudflare = "[Cloudflare](https://blog.cloudflare.com/counting-things-a-lot-of-different-things/)"
-	ourMix     = "a [mix of sources](#a-heavy-tailed-mix)"
+	ourMix     = "a [mix of sources](#a-mix-of-sources)"
 	criteo     = "[Criteo](https://medium.com/criteo-engineering/distributed-rate-limiting-algorithms-a35f7e24783)"
 )
 
@@ -34,7 +35,7 @@ var publishedFigures = []publishedFigure{
 	{cloudflare, "sources with wrong decisions, of 270,000", "3", "mix", "KEYS", "sliding", "the same, one frame"},
 	{cloudflare, "mean difference between real and estimated rate", "6 %", "mix", "RATE ERROR", "sliding", "the same, one frame"},
 	{criteo, "fixed window: maximum admitted", "2 limits", "edge", "WORST WINDOW", "fixed", "[bursts at a frame's edge](#bursts-at-a-frames-edge)"},
-	{criteo, "fixed window against the perfect one", "a chart", "wander", "RATE ERROR", "fixed", "[random traffic](#criteos-comparison): the mean difference"},
+	{criteo, "fixed window against the perfect one", "a chart", "wander", "RATE ERROR", "fixed", "[random traffic](#random-traffic): the mean difference"},
 	{criteo, "sliding window against the perfect one", "a chart", "wander", "RATE ERROR", "sliding", "the same"},
 	{criteo, "five windows of 15 s against the perfect one", "a chart", "wander", "RATE ERROR", "sliding-4", "the same"},
 	{wso2, "gateways that synchronize through Redis every 50 ms", "13.1 % over", "cluster-2x", meanAdmitted, "plain:50ms", twice},
@@ -53,8 +54,7 @@ const meanAdmitted = "MEAN"
 // published returns the table of published figures beside ours.
 func (p printed) published(t *testing.T) string {
 	t.Helper()
-	var b strings.Builder
-	b.WriteString("| source | figure | published | ours | our traffic |\n|---|---|---|---|---|\n")
+	var rows [][]string
 	for _, f := range publishedFigures {
 		ours := p.cell(t, f.section, f.column, f.row)
 		if f.column == meanAdmitted {
@@ -65,7 +65,7 @@ func (p printed) published(t *testing.T) string {
 		if many, isMultiple := strings.CutSuffix(ours, "x"); isMultiple {
 			ours = many + " limits"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.who, f.what, f.figure, ours, f.on)
+		rows = append(rows, []string{f.who, f.what, f.figure, ours, f.on})
 	}
-	return b.String()
+	return page.Markdown([]string{"source", "figure", "published", "ours", "our traffic"}, rows)
 }

@@ -24,12 +24,12 @@ type study struct {
 	per        time.Duration // interval of spikes: a second
 	algorithms []string      // all
 	rates      []float64     // multiples of the limit
-	clients    []string      // how they react
+	retry      bool          // clients retry
 	seeds      []uint64
 	tables     []string // those of tables
 }
 
-// comparison is the results for one rate, one kind of clients and one seed.
+// comparison is the results for one rate and one seed.
 type comparison struct {
 	workload.Spec
 	results []algorithm.Result
@@ -49,9 +49,6 @@ func (s study) complete() study {
 	if len(s.rates) == 0 {
 		s.rates = []float64{0}
 	}
-	if len(s.clients) == 0 {
-		s.clients = []string{workload.Ignore}
-	}
 	if len(s.seeds) == 0 {
 		s.seeds = []uint64{1}
 	}
@@ -63,20 +60,18 @@ func (s study) run(t *testing.T, series bool) (all []comparison) {
 	t.Helper()
 	s = s.complete()
 	for _, rate := range s.rates {
-		for _, clients := range s.clients {
-			for _, seed := range s.seeds {
-				c := comparison{Spec: workload.Spec{
-					Traffic: s.traffic, Clients: clients, Rate: rate, Requests: s.limit.Requests, Window: s.limit.Window,
-					Number: s.number, Duration: s.duration, Seed: seed,
-				}}
-				c.Spec = c.Complete()
-				for _, name := range s.algorithms {
-					r, err := algorithm.Run(workload.New(c.Spec), name, algorithm.Options{Limit: s.limit, Per: s.per, Series: series})
-					check.OK(t, err)
-					c.results = append(c.results, r)
-				}
-				all = append(all, c)
+		for _, seed := range s.seeds {
+			c := comparison{Spec: workload.Spec{
+				Traffic: s.traffic, Retry: s.retry, Rate: rate, Requests: s.limit.Requests, Window: s.limit.Window,
+				Number: s.number, Duration: s.duration, Seed: seed,
+			}}
+			c.Spec = c.Complete()
+			for _, name := range s.algorithms {
+				r, err := algorithm.Run(workload.New(c.Spec), name, algorithm.Options{Limit: s.limit, Per: s.per, Series: series})
+				check.OK(t, err)
+				c.results = append(c.results, r)
 			}
+			all = append(all, c)
 		}
 	}
 	return all
@@ -90,12 +85,12 @@ func (s study) text(all []comparison) string {
 	for _, name := range s.tables {
 		t := tables(ratelimit.FormatWindow(s.per))[name]
 		fmt.Fprintf(&b, "\n%s:\n\n", t.title)
-		rows := [][]string{slices.Concat(s.labels("RATE", "CLIENTS", "SEED"), t.heads)}
+		rows := [][]string{slices.Concat(s.labels("RATE", "SEED"), t.heads)}
 		for i := range all {
 			c := &all[i]
 			for j := range c.results {
 				if cells := t.row(c, &c.results[j]); cells != nil {
-					rows = append(rows, slices.Concat(s.labels(timesLimit(c.Rate), c.Clients, fmt.Sprint(c.Seed)), cells))
+					rows = append(rows, slices.Concat(s.labels(timesLimit(c.Rate), fmt.Sprint(c.Seed)), cells))
 				}
 			}
 		}
@@ -114,17 +109,14 @@ func (s study) title(all []comparison) string {
 	if slices.ContainsFunc(all, func(other comparison) bool { return other.Duration != c.Duration }) {
 		duration = "" // it is usual for the traffic, and depends on the rate
 	}
-	return fmt.Sprintf("%s%s, clients: %d (%s), limit %d/%s%s, seed %s\n", c.Traffic, rate, c.Number, strings.Join(s.clients, ", "),
+	return fmt.Sprintf("%s%s, %d client%s, limit %d/%s%s, seed %s\n", c.Traffic, rate, c.Number, strings.Repeat("s", min(1, c.Number-1)),
 		c.Requests, ratelimit.FormatWindow(c.Window), duration, strings.Trim(fmt.Sprint(s.seeds), "[]"))
 }
 
-// labels returns what rows begin with: of rate, clients and seed those of which there are several.
-func (s study) labels(rate, clients, seed string) (cells []string) {
+// labels returns what rows begin with: rate and seed, if there are several.
+func (s study) labels(rate, seed string) (cells []string) {
 	if len(s.rates) > 1 {
 		cells = append(cells, rate)
-	}
-	if len(s.clients) > 1 {
-		cells = append(cells, clients)
 	}
 	if len(s.seeds) > 1 {
 		cells = append(cells, seed)
@@ -160,7 +152,7 @@ func tables(per string) map[string]table {
 		},
 		estimates: {
 			"Estimates, against the exact count of all requests",
-			[]string{"ALGORITHM", "RATE ERROR", "AT MOST", "WRONGLY ALLOWED", "WRONGLY LIMITED", "WRONG", "KEYS", "NEAR"},
+			[]string{"ALGORITHM", "RATE ERROR", "AT MOST", "WRONGLY ALLOWED", "WRONGLY LIMITED", "WRONG", "KEYS"},
 			estimateRow,
 		},
 	}
@@ -196,7 +188,7 @@ func estimateRow(_ *comparison, r *algorithm.Result) []string {
 	}
 	return []string{
 		r.Algorithm, shareOf(c.RateError), shareOf(c.LargestError), fmt.Sprint(c.WronglyAllowed), fmt.Sprint(c.WronglyLimited),
-		shareOf(c.WrongRatio), fmt.Sprint(c.WrongKeys), shareOf(c.NearLimit),
+		shareOf(c.WrongRatio), fmt.Sprint(c.WrongKeys),
 	}
 }
 

@@ -2,7 +2,8 @@
 // and compares each with an exact log.
 //
 // The server's own algorithms (fixed, weighted, sliding, strict) run the code of internal/ratelimit.
-// The others (exact, token-bucket, leaky-bucket, leaky-queue, gcra) are short and implemented here.
+// The others (exact, token-bucket, leaky-queue) are short and implemented here. GCRA and a leaky bucket as a meter admit
+// the same requests as a token bucket.
 // All of them take times in whole milliseconds and calculate in integers, which makes decisions
 // reproducible.
 //
@@ -54,8 +55,8 @@ type Estimator interface {
 	Count(k Key, ms int64)
 }
 
-// Limit is the limit that an algorithm enforces. The token bucket, the leaky buckets and GCRA admit as many requests at
-// once.
+// Limit is the limit that an algorithm enforces. The token bucket and the leaky queue admit as many requests
+// at once.
 type Limit struct {
 	Requests int64
 	Window   time.Duration // whole milliseconds
@@ -70,9 +71,7 @@ const (
 	Sliding     = "sliding" // one frame in a window
 	Strict      = "strict"
 	TokenBucket = "token-bucket"
-	LeakyBucket = "leaky-bucket" // as a meter: denies requests that do not fit
-	LeakyQueue  = "leaky-queue"  // as a queue: delays, as nginx does
-	GCRA        = "gcra"         // the generic cell rate algorithm
+	LeakyQueue  = "leaky-queue" // delays, as nginx does
 )
 
 // SlidingFrames returns the name of sliding with n frames in a window.
@@ -87,8 +86,7 @@ func SlidingFrames(n int) string {
 // frames.
 func Names() []string {
 	return []string{
-		Unlimited, Exact, Fixed, Weighted, Sliding, SlidingFrames(2), SlidingFrames(4), SlidingFrames(6), SlidingFrames(60), Strict,
-		TokenBucket, LeakyBucket, LeakyQueue, GCRA,
+		Unlimited, Exact, Fixed, Weighted, Sliding, SlidingFrames(2), SlidingFrames(6), SlidingFrames(60), Strict, TokenBucket, LeakyQueue,
 	}
 }
 
@@ -101,12 +99,8 @@ func New(name string, l Limit) Algorithm {
 		return &exact{limit: l}
 	case TokenBucket:
 		return &tokenBucket{limit: l}
-	case LeakyBucket:
-		return &leakyBucket{limit: l}
 	case LeakyQueue:
-		return &leakyBucket{limit: l, queue: true}
-	case GCRA:
-		return &gcra{limit: l}
+		return &leakyQueue{limit: l}
 	default:
 		return newOwn(name, l)
 	}

@@ -41,57 +41,26 @@ func drained(parts, ms, n int64) int64 {
 	return parts - ms*n
 }
 
-// leakyBucket adds each request to a bucket that holds as many requests as the limit and leaks at the rate of the
-// limit. It denies requests that do not fit. As a meter, it admits the others at once. As a queue, it
-// delays a request until all earlier ones have leaked, like nginx's limit_req with a burst of one less
-// (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html).
-type leakyBucket struct {
+// leakyQueue adds each request to a bucket that holds as many requests as the limit and leaks at the rate of the limit. It
+// denies requests that do not fit, and delays the others until all earlier ones have leaked, like nginx's limit_req with a
+// burst of one less (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html).
+type leakyQueue struct {
 	limit   Limit
-	queue   bool
 	buckets []level
 }
 
 type level struct{ parts, at int64 }
 
 // Admit implements [Algorithm].
-func (l *leakyBucket) Admit(k Key, ms int64) traffic.Answer {
+func (l *leakyQueue) Admit(k Key, ms int64) traffic.Answer {
 	b, window := of(&l.buckets, k.Number), l.limit.Window.Milliseconds()
 	parts := drained(b.parts, ms-b.at, l.limit.Requests)
 	if over := parts + window - l.limit.Requests*window; over > 0 {
 		return denied(ceil(over, l.limit.Requests))
 	}
 	b.parts, b.at = parts+window, ms
-	if wait := ceil(parts, l.limit.Requests); l.queue && wait > 0 {
+	if wait := ceil(parts, l.limit.Requests); wait > 0 {
 		return traffic.Answer{Outcome: traffic.Delayed, Wait: time.Duration(wait) * time.Millisecond}
 	}
-	return traffic.Answer{Outcome: traffic.Admitted}
-}
-
-// gcra is the generic cell rate algorithm (ITU-T I.371, virtual scheduling). It stores the theoretical
-// arrival time of the next request if requests came evenly spaced. It denies a request that comes
-// earlier than that by more than the burst tolerates. It admits the same requests as a token bucket
-// with the same burst.
-type gcra struct {
-	limit Limit
-	cells []cell
-}
-
-type cell struct {
-	base int64 // milliseconds since the epoch
-	next int64 // the theoretical arrival time, in parts since base
-}
-
-// Admit implements [Algorithm].
-func (g *gcra) Admit(k Key, ms int64) traffic.Answer {
-	c, n, interval := of(&g.cells, k.Number), g.limit.Requests, g.limit.Window.Milliseconds()
-	if ms-c.base >= ceil(c.next, n) { // the theoretical arrival time has passed
-		c.base, c.next = ms, 0
-	}
-	now := (ms - c.base) * n
-	tolerance := (n - 1) * interval
-	if early := c.next - now; early > tolerance {
-		return denied(ceil(early-tolerance, n))
-	}
-	c.next += interval
 	return traffic.Answer{Outcome: traffic.Admitted}
 }

@@ -87,9 +87,9 @@ type exactCount struct {
 	logs          []log
 
 	Counted
-	requests, near int64
-	errors         float64          // sum
-	wrong          map[int]struct{} // numbers of keys
+	requests int64
+	errors   float64          // sum
+	wrong    map[int]struct{} // numbers of keys
 }
 
 func newCounting(e Estimator, l Limit) *exactCount {
@@ -119,9 +119,6 @@ func (c *exactCount) count(k Key, ms, weight int64) {
 	c.errors += off * float64(weight)
 	c.LargestError = max(c.LargestError, off)
 	c.requests += weight
-	if d := n - c.limit; 100*max(d, -d) <= FarPercent*c.limit {
-		c.near += weight
-	}
 }
 
 func (c *exactCount) result() *Counted {
@@ -130,7 +127,6 @@ func (c *exactCount) result() *Counted {
 	if c.requests > 0 {
 		r.RateError = c.errors / float64(c.requests)
 	}
-	r.NearLimit = ratio(c.near, c.requests)
 	r.WrongRatio = ratio(r.WronglyAllowed+r.WronglyLimited, c.requests)
 	return &r
 }

@@ -42,7 +42,6 @@ type Counted struct {
 	WrongKeys    int     // keys with any wrong decision
 	RateError    float64 // mean over all requests, as a fraction of the count
 	LargestError float64 // as a fraction of the count
-	NearLimit    float64 // share of requests with a count within FarPercent of the limit
 	WrongRatio   float64 // of all requests
 }
 

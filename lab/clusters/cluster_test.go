@@ -6,6 +6,10 @@
 // log of them, and with one counter that has all requests. Arrivals, latencies and losses follow from a seed. The order
 // of what happens at the same moment is Go's, so two runs of a seed differ a little.
 //
+// The database is internal/syncer/memstore, which passes the suite of all stores. It has no elections and no load of its
+// own, and never loses a confirmed write. A command takes as long as its two messages, whatever its size. Decisions take no
+// time. All instances run from start to end. Strict limits and waiting requests are left out.
+//
 // `make clusters` runs the studies in sections_test.go and writes their tables and charts into the pages. Without
 // -update, tests compare one of the studies with its page.
 package clusters

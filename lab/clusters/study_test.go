@@ -62,7 +62,7 @@ func (s *study) requests(cfg *config) traffic.Source {
 	l := cfg.limit
 	if s.spikes {
 		return workload.New(workload.Spec{
-			Traffic: workload.Spikes, Clients: workload.RetryAfter, Requests: l.Requests, Window: l.Window, Duration: cfg.duration, Seed: cfg.seed,
+			Traffic: workload.Spikes, Retry: true, Requests: l.Requests, Window: l.Window, Duration: cfg.duration, Seed: cfg.seed,
 		})
 	}
 	users := max(s.users, 1)

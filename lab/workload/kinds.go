@@ -11,9 +11,6 @@ import (
 const (
 	// Poisson calls come at random times, independent of each other, at the rate for each client.
 	Poisson = "poisson"
-	// Pareto has pauses between the calls of a client from a Pareto distribution (shape 1.5): most
-	// are short, some very long.
-	Pareto = "pareto"
 	// LogNormal has pauses from a log-normal distribution (sigma 1.5): bursts and pauses.
 	LogNormal = "lognormal"
 	// Wander has calls at random times, at a rate that wanders about the given one within minutes.
@@ -24,12 +21,6 @@ const (
 	// Spikes are calls at random times and, in the seconds after each full hour, three times the
 	// limit of each client in addition.
 	Spikes = "spikes"
-	// Zipf has users of clients. Few of both call often and many seldom (exponent 1.1). The rate is
-	// the rate of the busiest user.
-	Zipf = "zipf"
-	// Attack has calls at random times and, in the middle third of the time, one more client at 50
-	// times the limit.
-	Attack = "attack"
 	// Mix has many sources, as a large proxy sees them: rates from a log-normal distribution (sigma
 	// 1), bursts and pauses, and one source in 27,000 at 3 to 10 times the limit. The rate is the
 	// mean of the others. Of those below half of the limit one in a hundred is simulated, and counted
@@ -48,13 +39,10 @@ type kind struct {
 
 var kinds = map[string]kind{
 	Poisson:   {1, 1, 24 * time.Hour, 0, poissonStreams},
-	Pareto:    {1, 1, 24 * time.Hour, 0, paretoStreams},
 	LogNormal: {1, 1, 24 * time.Hour, 0, logNormalStreams},
 	Wander:    {1, 1, time.Hour, 0, wanderStreams},
 	Edge:      {1, 1, time.Hour, 0, edgeStreams},
 	Spikes:    {50, 0.3, 6 * time.Hour, 0, spikeStreams},
-	Zipf:      {1000, 2, time.Hour, 0, zipfStreams},
-	Attack:    {50, 0.5, time.Hour, 0, attackStreams},
 	Mix:       {270_000, 0.02, 0, mixCalls, mixStreams},
 }
 
@@ -76,7 +64,7 @@ func (s *Spec) each(pause func(r *rand.Rand, mean float64) float64) []stream {
 // paused returns the stream of one client.
 func paused(r *rand.Rand, mean float64, client string, pause func(r *rand.Rand, mean float64) float64) stream {
 	next := func(at int64) int64 { return later(at, pause(r, mean)) }
-	return stream{at: next(0), next: next, who: itself(client)}
+	return stream{at: next(0), next: next, client: client}
 }
 
 func clientName(i int) string { return fmt.Sprintf("client-%04d", i+1) }
@@ -92,18 +80,6 @@ func later(at int64, pause float64) int64 {
 func exponential(r *rand.Rand, mean float64) float64 { return r.ExpFloat64() * mean }
 
 func poissonStreams(s *Spec) []stream { return s.each(exponential) }
-
-// paretoShape is the shape of the pauses. Below 2 their variance is infinite, as measured for
-// pauses in network traffic (Paxson and Floyd, Wide-Area Traffic: The Failure of Poisson Modeling,
-// 1995).
-const paretoShape = 1.5
-
-func paretoStreams(s *Spec) []stream {
-	return s.each(func(r *rand.Rand, mean float64) float64 {
-		shortest := mean * (paretoShape - 1) / paretoShape
-		return shortest / math.Pow(1-r.Float64(), 1/paretoShape)
-	})
-}
 
 // logNormalSigma is the standard deviation of the logarithm of pauses.
 const logNormalSigma = 1.5
@@ -131,7 +107,100 @@ func wanderStreams(s *Spec) []stream {
 			x = x*keep + wanderSigma*math.Sqrt(1-keep*keep)*r.NormFloat64()
 			return later(at, pause)
 		}
-		streams[i] = stream{at: next(0), next: next, who: itself(clientName(i))}
+		streams[i] = stream{at: next(0), next: next, client: clientName(i)}
+	}
+	return streams
+}
+
+// edgeStreams exploit the edges of frames. The calls come at the end of a window, a millisecond
+// apart or, for a large limit, in its last tenth; then evenly through the next window. A pause of
+// one window follows.
+func edgeStreams(s *Spec) []stream {
+	window, n := int64(s.Window), s.Requests
+	apart := min(int64(time.Millisecond), window/(10*n))
+	const step = int64(10 * time.Millisecond)
+	streams := make([]stream, s.Number)
+	for i := range streams {
+		next := func(at int64) int64 {
+			round := at - at%(3*window)
+			switch in := at - round; {
+			case in < window-apart:
+				return at + apart
+			case in < window:
+				return round + window
+			case in+step < 2*window:
+				return at + step
+			default:
+				return round + 4*window - n*apart
+			}
+		}
+		streams[i] = stream{at: window - n*apart, next: next, client: clientName(i)}
+	}
+	return streams
+}
+
+const (
+	spikeOf   = 3               // calls of a client in a spike, as a multiple of the limit
+	spikeMean = 3 * time.Second // after the full hour
+)
+
+// spikeStreams return two streams for each client: the steady calls, and the calls of the spikes.
+func spikeStreams(s *Spec) []stream {
+	streams := s.each(exponential)
+	n := s.calls(spikeOf)
+	for i := range s.Number {
+		r, left := s.random(s.Number+i), n
+		next := func(at int64) int64 {
+			if left == 0 {
+				left = n
+				at += int64(time.Hour) - at%int64(time.Hour)
+			}
+			// the first of left exponential times is earlier than a single one by that factor
+			pause := exponential(r, float64(spikeMean)/float64(left))
+			left--
+			return later(at, pause)
+		}
+		left = 0
+		streams = append(streams, stream{at: next(0), next: next, client: clientName(i)})
+	}
+	return streams
+}
+
+// Properties of a mix of sources.
+const (
+	mixSigma  = 1.0    // sigma of the logarithm of a source's rate
+	mixPauses = 1.0    // sigma of the logarithm of its pauses
+	mixAbuse  = 27_000 // one source in so many is abusive
+	mixLeast  = 3.0    // minimum rate of an abusive source, as a multiple of the limit
+	mixMost   = 10.0   // maximum rate
+	mixFar    = 0.5    // fraction of the limit: sources below it are sampled
+	mixSample = 100    // one of this many is simulated
+)
+
+// mixStreams draw the rates of all sources. They simulate only a sample of the sources that stay
+// far below the limit. A request of the sample stands for several: these sources are most of the
+// traffic, and are never limited. There are few sources near the limit and above it, and all of
+// them are simulated.
+func mixStreams(s *Spec) (streams []stream) {
+	pause := func(r *rand.Rand, mean float64) float64 {
+		return mean * math.Exp(mixPauses*r.NormFloat64()-mixPauses*mixPauses/2)
+	}
+	for i := range s.Number {
+		r := s.random(i)
+		rate := s.Rate * math.Exp(mixSigma*r.NormFloat64()-mixSigma*mixSigma/2)
+		if i%mixAbuse == mixAbuse-1 {
+			rate = mixLeast * math.Pow(mixMost/mixLeast, r.Float64())
+		}
+		weight := int64(1)
+		if rate < mixFar {
+			if i%mixSample != 0 {
+				continue
+			}
+			weight = mixSample
+		}
+		one := paused(r, s.interval(rate), clientName(i), pause)
+		one.weight = weight
+		streams = append(streams, one)
 	}
 	return streams
 }

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"oauth-server/internal/simulate/traffic"
@@ -10,12 +9,11 @@ import (
 // never is the time of the next call of a stream that has ended.
 const never = int64(1) << 62
 
-// stream has calls in the order of their time, of one client or of several. Times are nanoseconds
-// from Start.
+// stream has the calls of a client in the order of their time. Times are nanoseconds from Start.
 type stream struct {
-	at   int64
-	next func(at int64) int64                // returns the time of the call after the one at at, never before at
-	who  func() (client, user, grant string) // returns the caller
+	at     int64
+	next   func(at int64) int64 // returns the time of the call after the one at at, never before at
+	client string
 	// weight is how many calls each call of a sample stands for; 0 and 1: only itself.
 	weight int64
 }
@@ -23,15 +21,14 @@ type stream struct {
 // merged has the calls of several streams in order. For calls at the same time, the order of the
 // streams in the heap decides, which is the same in every run.
 type merged struct {
-	heap     []stream // the earliest first
-	end      int64
-	lifetime time.Duration
-	weight   int64 // of the last call
+	heap   []stream // the earliest first
+	end    int64
+	weight int64 // of the last call
 }
 
 // merge merges streams up to a time.
-func merge(streams []stream, duration, lifetime time.Duration) *merged {
-	m := &merged{heap: streams, end: int64(duration), lifetime: lifetime}
+func merge(streams []stream, duration time.Duration) *merged {
+	m := &merged{heap: streams, end: int64(duration)}
 	for i := len(streams)/2 - 1; i >= 0; i-- {
 		m.down(i)
 	}
@@ -45,8 +42,7 @@ func (m *merged) Next(r *traffic.Request) bool {
 	if at >= m.end {
 		return false
 	}
-	*r = traffic.Request{At: Start.Add(time.Duration(at)), Lifetime: m.lifetime}
-	r.Client, r.User, r.Grant = s.who()
+	*r = traffic.Request{At: Start.Add(time.Duration(at)), Client: s.client, Grant: "client_credentials"}
 	m.weight = max(s.weight, 1)
 	s.at = s.next(at)
 	m.down(0)
@@ -78,15 +74,4 @@ func (m *merged) down(i int) {
 		h[i], h[least] = h[least], h[i]
 		i = least
 	}
-}
-
-// random returns the random numbers of a stream. Each stream has its own, so it does not depend on
-// the others.
-func (s *Spec) random(stream int) *rand.Rand {
-	return rand.New(rand.NewPCG(s.Seed, uint64(stream))) //nolint:gosec // G404: traffic is to be the same for a seed
-}
-
-// itself returns the caller of a stream of a client without users.
-func itself(client string) func() (string, string, string) {
-	return func() (string, string, string) { return client, "", "client_credentials" }
 }
