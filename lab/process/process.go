@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -188,4 +189,28 @@ func Redis(ctx context.Context, dir string) (*Process, string, error) {
 		return nil, "", errors.Join(err, p.Stop())
 	}
 	return p, free[0], nil
+}
+
+// Main runs a command until it ends or is interrupted. If it fails, the program exits with status 1.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
+
+// InDir runs do with a new directory for data and logs, and removes the directory unless do fails.
+func InDir(name string, do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", name+"-*")
+	if err != nil {
+		return err
+	}
+	fmt.Println("data and logs are in", dir, "until this ends without an error")
+	if err := do(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }

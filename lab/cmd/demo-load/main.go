@@ -18,43 +18,29 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"oauth-server/lab/process"
 )
 
 func main() {
 	length := flag.Duration("for", 90*time.Second, "how long the load lasts")
 	pictures := flag.String("pictures", "", "directory for the charts; a new one if empty")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := run(ctx, *length, *pictures)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo-load:", err)
-		os.Exit(1)
-	}
+	process.Main("demo-load", func(ctx context.Context) error {
+		return process.InDir("demo-load", func(dir string) error { return run(ctx, dir, *length, *pictures) })
+	})
 }
 
 var errNoMongoDB = errors.New("the servers share a MongoDB: set MONGODB_TEST_URI, for instance to what .ci/mongo-test-server prints")
 
-func run(ctx context.Context, length time.Duration, pictures string) (err error) {
+func run(ctx context.Context, dir string, length time.Duration, pictures string) (err error) {
 	uri := os.Getenv("MONGODB_TEST_URI")
 	if uri == "" {
 		return errNoMongoDB
 	}
-	dir, err := os.MkdirTemp("", "demo-load-*")
-	if err != nil {
-		return err
-	}
-	fmt.Println("logs are in", dir, "until this ends without an error")
-	defer func() {
-		if err == nil {
-			err = os.RemoveAll(dir)
-		}
-	}()
 	fmt.Println("building the server, and starting it with Prometheus")
 	name := "demo_" + strings.ToLower(rand.Text())
 	d, err := start(ctx, options{

@@ -13,11 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"oauth-server/lab/chart"
+	"oauth-server/lab/process"
 	"oauth-server/lab/traffic"
 )
 
@@ -27,13 +26,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := show(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gateway-demo:", err)
-		os.Exit(1)
-	}
+	process.Main("gateway-demo", show)
 }
 
 // show runs the demonstration, prints its figures and draws the chart.

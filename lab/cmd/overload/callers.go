@@ -35,8 +35,7 @@ func newMixed(w *world, x mix, seed uint64) *mixed {
 		m.ready[signIn] = append(m.ready[signIn], w.request(shop(n/users), servers.SignIn(user(n), password)))
 		m.ready[wrongPassword] = append(m.ready[wrongPassword], w.request(shop(n/users), servers.SignIn(fmt.Sprint("nobody-", n), password)))
 	}
-	m.ready[greedyOne] = [][]byte{w.request(greedy, servers.Own())}
-	m.ready[denied] = m.ready[greedyOne]
+	m.ready[denied] = [][]byte{w.request(greedy, servers.Own())}
 	return m
 }
 

@@ -9,7 +9,6 @@ const (
 	code
 	clientOnly
 	signIn
-	greedyOne // client_credentials of the one client that is over its limit
 	wrongSecret
 	wrongPassword
 	denied  // over its limit
@@ -17,7 +16,7 @@ const (
 )
 
 var classNames = [classes]string{ //nolint:gosec // G101: names of grants, no credentials
-	refresh: "refresh_token", code: "authorization_code", clientOnly: "client_credentials", signIn: "sign-in", greedyOne: "over its limit",
+	refresh: "refresh_token", code: "authorization_code", clientOnly: "client_credentials", signIn: "sign-in",
 	wrongSecret: "wrong client secret", wrongPassword: "sign-in, wrong password", denied: "denied by a limit (429)",
 }
 
@@ -51,13 +50,4 @@ var (
 func only(c class) (m mix) {
 	m[c] = 1
 	return m
-}
-
-// beside returns a mix of requests at a rate, and others of one class at another rate.
-func (m mix) beside(rate float64, c class, others float64) (both mix, sum float64) {
-	for i, share := range m {
-		both[i] = share * rate / (rate + others)
-	}
-	both[c] += others / (rate + others)
-	return both, rate + others
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -96,60 +93,5 @@ func TestRecovery(t *testing.T) {
 	}
 	if got, _ := recovered(failed, end, stop, 10*ms, refresh); got < 900*ms {
 		t.Errorf("quick refusals count as recovered after %s", got)
-	}
-}
-
-// outcomes are figures of requests of which some are ok, in that time.
-func outcomes(due, ok int, took time.Duration) figures {
-	return figures{Figures: load.Figures{
-		Took: make([]time.Duration, due), OK: slices.Repeat([]time.Duration{took}, ok), Statuses: map[int]int{200: ok, load.HungUp: due - ok},
-	}}
-}
-
-// found is the report of a server that is as it should be under control, and is not without.
-func found() *report {
-	r := &report{capacity: 100, tokenCapacity: 3000, costs: []cost{
-		{refresh, 250, 0, 9}, {code, 300, 0, 9}, {clientOnly, 170, 0, 9}, {signIn, 1000, 25000, 9},
-	}}
-	add := func(control, series string, load float64, greedy bool, ok int, p99 time.Duration, goodput float64, memory int64) {
-		tokens := outcomes(1000, ok, p99*ms)
-		r.rows = append(r.rows, row{
-			series: series, control: control, load: load, greedy: greedy, seconds: 5, tokens: tokens, all: tokens, goodput: goodput, memoryPeak: memory,
-			classes: map[class]figures{refresh: tokens, code: tokens, clientOnly: tokens, signIn: outcomes(100, 7, ms)},
-		})
-	}
-	add("none", mixSeries, 0.5, false, 1000, 2, 50, 100)
-	add("none", mixSeries, 12, false, 500, 20, 80, 200)
-	add("none", greedySeries, 12, false, 900, 20, 80, 200)
-	add("none", greedySeries, 12, true, 500, 20, 80, 200)
-	add("enforce", mixSeries, 0.5, false, 1000, 2, 50, 100)
-	add("enforce", mixSeries, 12, false, 995, 5, 950, 110)
-	add("enforce", greedySeries, 12, false, 995, 5, 80, 200)
-	add("enforce", greedySeries, 12, true, 990, 5, 80, 200)
-	r.recoveries = []recovery{{"none", 12, 1.5, false}, {"enforce", 12, 1.5, true}}
-	return r
-}
-
-func TestBars(t *testing.T) {
-	t.Parallel()
-	r := found()
-	verdicts := func(control string) (all []string) {
-		for _, b := range r.bars(control) {
-			all = append(all, fmt.Sprintf("%.5s %t", b.what, b.met))
-		}
-		return all
-	}
-	good := []string{"refre true", "p99 o true", "goodp true", "usefu true", "recov true", "peak  true", "refre true"}
-	if got := verdicts("enforce"); !slices.Equal(got, good) {
-		t.Errorf("under control: %q", got)
-	}
-	bad := []string{"refre false", "p99 o false", "goodp false", "usefu true", "recov false", "peak  false", "refre false"}
-	if got := verdicts("none"); !slices.Equal(got, bad) {
-		t.Errorf("without: %q", got)
-	}
-	// More work than fits: the first bar does not hold for it.
-	r.rows[5].classes[refresh] = outcomes(16000, 8000, ms)
-	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refreshes and codes succeed") {
-		t.Errorf("a bar for more than the processor can do: %s", got)
 	}
 }

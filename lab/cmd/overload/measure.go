@@ -25,7 +25,6 @@ type settings struct {
 	after    time.Duration // after the greatest load, at half capacity
 	loads    []float64     // times the capacity of the mix
 	tokens   []float64     // times the capacity of tokens
-	greedy   []float64     // times the capacity of the mix, with and without the client over its limit
 	families int           // refresh tokens
 	attempts int           // maximum number of measurements of a load, if other programs run during them
 	quiet    time.Duration // maximum wait for other programs to end before each load
@@ -40,7 +39,7 @@ func full() settings {
 	return settings{
 		costs: 2 * time.Second, capacity: 4 * time.Second,
 		warm: time.Second, lasts: 6 * time.Second, after: 5 * time.Second,
-		loads: []float64{0.5, 1, 2, 4, 8, 12}, tokens: []float64{0.5, 1, 1.5, 2, 3}, greedy: []float64{0.5, 12},
+		loads: []float64{0.5, 1, 2, 4, 8, 12}, tokens: []float64{0.5, 1, 1.5, 2, 3},
 		families: 6000, attempts: 2, quiet: 20 * time.Second, maxTokens: math.Inf(1),
 	}
 }
@@ -183,7 +182,7 @@ func (m *measurement) cost(ctx context.Context, c class) (_ cost, others float64
 	for _, r := range s.Records {
 		switch {
 		case r.Status == c.wanted() || r.Status == load.HungUp: // those under way at the end
-		case c == denied && r.Status == greedyOne.wanted(): // until it is over its limit
+		case c == denied && r.Status == 200: // until it is over its limit
 		case r.Status == 503 && (c == signIn || c == wrongPassword): // another program has the processor
 		default:
 			return cost{}, 0, fmt.Errorf("an answer is %d", r.Status)
@@ -223,9 +222,6 @@ func (m *measurement) codesFor() int {
 	for _, load := range m.loads {
 		n += m.report.capacity * everything[code] * (load*lasts + warm)
 	}
-	for _, load := range m.greedy {
-		n += 2 * m.report.capacity * everything[code] * (load*lasts + warm)
-	}
 	n += m.report.capacity * m.after.Seconds() * everything[code]
 	for _, load := range m.tokens {
 		n += m.report.tokenCapacity * tokensOnly[code] * (load*lasts + warm)
@@ -249,13 +245,6 @@ func (m *measurement) under(ctx context.Context, control string) error {
 		}
 		if err := m.row(ctx, row{series: mixSeries, control: control, load: load}, after); err != nil {
 			return err
-		}
-	}
-	for _, load := range m.greedy {
-		for _, greedy := range []bool{false, true} {
-			if err := m.row(ctx, row{series: greedySeries, control: control, load: load, greedy: greedy}, 0); err != nil {
-				return err
-			}
 		}
 	}
 	for _, load := range m.tokens {
@@ -331,9 +320,6 @@ func (m *measurement) attempt(ctx context.Context, r *row, after time.Duration) 
 	}
 	rate := r.load * capacity
 	r.offered = rate
-	if r.greedy {
-		mix, rate = mix.beside(rate, greedyOne, overLimit*greedyLimit)
-	}
 	phases := []load.Phase{{For: m.warm, Rate: capacity / 2}, {For: m.lasts, Rate: rate}}
 	if after > 0 {
 		phases = append(phases, load.Phase{For: after, Rate: capacity / 2})
@@ -348,18 +334,17 @@ func (m *measurement) attempt(ctx context.Context, r *row, after time.Duration) 
 // fill computes the figures of a row.
 func (m *measurement) fill(r *row, s *sent) {
 	from, to := m.warm, m.warm+m.lasts
-	r.seconds = m.lasts.Seconds()
 	r.classes = map[class]figures{}
 	r.goodput, r.useful = 0, 0
-	for _, c := range []class{refresh, code, clientOnly, signIn, greedyOne} {
+	for _, c := range []class{refresh, code, clientOnly, signIn} {
 		f := figure(s.Result, from, to, c)
 		if f.due()+f.late == 0 {
 			continue
 		}
 		r.classes[c] = f
 		// Assume the same success rate for the requests that were left out.
-		ok := f.success() * float64(f.due()+f.late) / r.seconds
-		if c != greedyOne && !math.IsNaN(ok) {
+		ok := f.success() * float64(f.due()+f.late) / m.lasts.Seconds()
+		if !math.IsNaN(ok) {
 			r.goodput += ok
 			r.useful += ok * m.report.costOf(c) / 1e6
 		}
@@ -369,10 +354,7 @@ func (m *measurement) fill(r *row, s *sent) {
 	used := process.Between(s.usage, s.Began.Add(from), s.Began.Add(to))
 	r.serverShare, r.hashingShare, r.others = used.Process, used.Children, used.Others
 	r.memoryPeak = 0
-	for i, u := range s.usage {
-		if i == 0 {
-			r.memoryBefore = u.Memory + u.ChildMemory
-		}
+	for _, u := range s.usage {
 		r.memoryPeak = max(r.memoryPeak, u.Memory+u.ChildMemory)
 	}
 }

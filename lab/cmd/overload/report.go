@@ -34,9 +34,8 @@ const none = "none"
 
 // The series of loads.
 const (
-	mixSeries    = "mix"
-	tokenSeries  = "tokens"
-	greedySeries = "one over its limit" // beside the mix
+	mixSeries   = "mix"
+	tokenSeries = "tokens"
 )
 
 // row holds the figures of one load.
@@ -44,9 +43,7 @@ type row struct {
 	series  string
 	control string  // the mode, or none
 	load    float64 // times the capacity
-	greedy  bool    // whether one client sends 50 times its limit
-	offered float64 // requests a second, without those of that client
-	seconds float64
+	offered float64 // requests a second
 	classes map[class]figures
 	tokens  figures // refreshes and codes together, which have one bar
 	all     figures
@@ -56,8 +53,7 @@ type row struct {
 	useful float64
 	// serverShare, hashingShare and others, for other programs, are shares of the processor. others should be near 0.
 	serverShare, hashingShare, others float64
-	// Memory is resident, in bytes.
-	memoryBefore, memoryPeak int64
+	memoryPeak                        int64 // bytes resident
 }
 
 // recovery is how soon after an overload the server was as quick as before.
@@ -66,6 +62,13 @@ type recovery struct {
 	load    float64 // of the overload
 	seconds float64
 	ok      bool // false: not before the end of the measurement
+}
+
+func (r recovery) String() string {
+	if !r.ok {
+		return "not within the measurement"
+	}
+	return page.Number(1000*r.seconds) + " ms"
 }
 
 func (r *report) costOf(c class) float64 {
@@ -85,8 +88,9 @@ func (r *report) text() string {
 	b.WriteString("Processor time per request, each class alone, in µs:\n\n" + r.costTable())
 	b.WriteString("\nThe mix, by offered load:\n\n" + r.loadTable(mixSeries))
 	b.WriteString("\nTokens only:\n\n" + r.loadTable(tokenSeries))
-	b.WriteString("\nThe mix, with and without a client that sends 50 times its limit:\n\n" + r.greedyTable())
-	b.WriteString("\nGoals:\n\n" + r.barTable())
+	for _, found := range r.recoveries {
+		fmt.Fprintf(&b, "\nRecovery after %s × capacity, control %s: %s.\n", page.Number(found.load), found.control, found)
+	}
 	return b.String()
 }
 
@@ -111,68 +115,23 @@ func (r *report) loadTable(series string) string {
 		if row.series != series {
 			continue
 		}
-		cells := []string{row.control, page.Number(row.load), page.Number(row.offered), percent(row.tokens.success()), percent(row.success(clientOnly))}
+		cells := []string{row.control, page.Number(row.load), percent(row.tokens.success()), percent(row.success(clientOnly))}
 		if series == mixSeries {
 			cells = append(cells, percent(row.success(signIn)))
 		}
 		cells = append(cells, percent(share(row.all.Statuses[503], row.all.due())), percent(share(row.all.Statuses[load.HungUp], row.all.due())),
 			page.Number(row.tokens.p(50)), page.Number(row.tokens.p(99)), page.Number(row.goodput/capacity), percent(row.useful),
 			percent(row.serverShare)+" + "+percent(row.hashingShare),
-			fmt.Sprintf("%d, %d", row.memoryBefore/mega, row.memoryPeak/mega), percent(row.others))
+			fmt.Sprint(row.memoryPeak/mega), percent(row.others))
 		rows = append(rows, cells)
 	}
-	head := []string{"control", "× capacity", "offered/s", "refresh and code ok %", "client_credentials ok %"}
+	head := []string{"control", "× capacity", "refresh and code ok %", "client_credentials ok %"}
 	if series == mixSeries {
 		head = append(head, "sign-in ok %")
 	}
 	return page.Markdown(append(head, "503 %", "hung up %", "refresh and code p50 ms", "p99 ms", "goodput ÷ capacity", "useful work, % of the processor",
-		"server + hashing %", "MiB before, peak", "other programs %"), rows)
+		"server + hashing %", "MiB, peak", "other programs %"), rows)
 }
 
 // success returns the share of OK requests of a class, or NaN if the class has no requests.
 func (r *row) success(c class) float64 { return r.classes[c].success() }
-
-// find returns the matching row, or nil.
-func (r *report) find(series, control string, load float64, greedy bool) *row {
-	for i := range r.rows {
-		row := &r.rows[i]
-		if row.series == series && row.control == control && row.load == load && row.greedy == greedy {
-			return row
-		}
-	}
-	return nil
-}
-
-// controls returns the modes that were measured, in their order.
-func (r *report) controls() (all []string) {
-	seen := map[string]bool{}
-	for _, row := range r.rows {
-		if !seen[row.control] {
-			seen[row.control] = true
-			all = append(all, row.control)
-		}
-	}
-	return all
-}
-
-func (r *report) greedyTable() string {
-	var rows [][]string
-	for _, row := range r.rows {
-		if row.series != greedySeries {
-			continue
-		}
-		who, denied := "without", "–"
-		if row.greedy {
-			f := row.classes[greedyOne]
-			who, denied = "with", percent(share(f.Statuses[429]+f.Statuses[503], f.due()))
-		}
-		rows = append(rows, []string{
-			row.control, page.Number(row.load), who, percent(row.tokens.success()), page.Number(row.tokens.p(50)), page.Number(row.tokens.p(99)),
-			percent(row.success(clientOnly)), page.Number(row.classes[clientOnly].p(99)), percent(row.success(signIn)), denied,
-		})
-	}
-	return page.Markdown([]string{
-		"control", "× capacity", "greedy client", "refresh and code ok %", "p50 ms", "p99 ms", "client_credentials ok %", "p99 ms",
-		"sign-in ok %", "greedy client denied %",
-	}, rows)
-}

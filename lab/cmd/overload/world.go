@@ -22,8 +22,6 @@ const (
 	clients     = 16 // of each kind
 	users       = 32
 	greedy      = "greedy"
-	greedyLimit = 20 // requests a second
-	overLimit   = 50 // times its limit that the greedy client sends
 	password    = "a quiet harbour at four in the morning"
 	redirectURI = "http://127.0.0.1/callback"
 	codeTTL     = 10 * time.Minute
@@ -53,9 +51,9 @@ rate_limit:
   default:
     client: [ { name: ample, requests: 1000000, window: 10s } ]
     user: [ { name: ample, requests: 1000000, window: 10s } ]
-  clients: { %s: { client: [ { name: tight, requests: %d, window: 10s } ] } }
+  clients: { %s: { client: [ { name: tight, requests: 200, window: 10s } ] } }
 overload: { mode: %q }
-`, codeTTL, greedy, 10*greedyLimit, control)
+`, codeTTL, greedy, control)
 }
 
 // world is the server and those who ask it.

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/load"
 	"oauth-server/lab/process"
-	"oauth-server/lab/servers"
 )
 
 // phase is a part of the soak.
@@ -47,16 +44,9 @@ type figures struct {
 	phase           phase
 	own, refreshing load.Figures
 	attacks         map[attackKind]map[string]int // outcomes
-	samples         []sample
-	syncs           []time.Duration // how long the disk took for a page
+	used            []process.Usage               // five times a second
 	cores           process.Shares
 	load            float64 // cores that this program used
-}
-
-// sample is the state of the server at one time. A figure that could not be read is 0.
-type sample struct {
-	rss               int64 // bytes
-	goroutines, files int
 }
 
 // run runs a phase: the requests of the good clients and of the attacks, while the server is observed.
@@ -85,10 +75,7 @@ func (s *soak) run(ctx context.Context, p phase) (_ figures, err error) {
 			}), append(kinds, kind)
 		}
 	}
-	var used []process.Usage
-	watchers.Go(func() { used = process.Sample(watching, s.server.PID(), process.AnyCore, time.Second) })
-	watchers.Go(func() { f.samples = s.sample(watching) })
-	watchers.Go(func() { f.syncs = s.disk(watching) })
+	watchers.Go(func() { f.used = process.Sample(watching, s.server.PID(), process.AnyCore, time.Second/5) })
 	self, err := proctime.Self()
 	if err != nil {
 		return f, err
@@ -106,7 +93,7 @@ func (s *soak) run(ctx context.Context, p phase) (_ figures, err error) {
 		}
 	}
 	f.own, f.refreshing = results[0].Between(0, p.length), results[1].Between(0, p.length)
-	f.cores = process.Between(used, results[0].Began, results[0].Began.Add(p.length))
+	f.cores = process.Between(f.used, results[0].Began, results[0].Began.Add(p.length))
 	f.load = (selfThen - self).Seconds() / p.length.Seconds()
 	f.cores.Others = max(0, f.cores.Others-f.load)
 	return f, nil
@@ -135,35 +122,4 @@ func (p *phase) from() (all []string) {
 		all = append(all, fmt.Sprintf("127.0.1.%d", n+1))
 	}
 	return all
-}
-
-// sample takes a sample every second until ctx ends.
-func (s *soak) sample(ctx context.Context) (all []sample) {
-	for servers.Pause(ctx, time.Second) == nil {
-		memory, _ := process.Memory(s.server.PID())
-		found, _ := s.server.Metrics(ctx)
-		all = append(all, sample{rss: memory.Now, goroutines: int(found["go_goroutines"]), files: int(found["process_open_fds"])})
-	}
-	return all
-}
-
-// disk records how long it takes to write a page to a file and sync it, as the store does for a refresh, until ctx ends.
-func (s *soak) disk(ctx context.Context) (took []time.Duration) {
-	file, err := os.Create(filepath.Join(s.dir, "probe"))
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }()
-	page := make([]byte, 4096)
-	for servers.Pause(ctx, time.Second/5) == nil {
-		began := time.Now()
-		if _, err := file.WriteAt(page, 0); err != nil {
-			return took
-		}
-		if err := file.Sync(); err != nil {
-			return took
-		}
-		took = append(took, time.Since(began))
-	}
-	return took
 }

@@ -56,13 +56,13 @@ func (f *figures) success() float64 {
 
 // memory returns the highest resident memory in the middle and in the last third of the phase.
 func (f *figures) memory() (middle, last int64) {
-	n := len(f.samples)
-	for i, s := range f.samples {
+	n := len(f.used)
+	for i, u := range f.used {
 		switch {
 		case 3*i >= 2*n:
-			last = max(last, s.rss)
+			last = max(last, u.Memory)
 		case 3*i >= n:
-			middle = max(middle, s.rss)
+			middle = max(middle, u.Memory)
 		}
 	}
 	return middle, last
@@ -110,19 +110,15 @@ func report(all []figures) string {
 	for i := range all {
 		f := &all[i]
 		n, failed, _ := f.requests()
-		took, syncs := f.latencies(), slices.Sorted(slices.Values(f.syncs))
+		took := f.latencies()
 		p := func(percent float64) string { return ms(load.Percentile(took, percent)) }
 		clients = append(clients, []string{
 			f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(n), fmt.Sprint(failed), fmt.Sprintf("%.3f", 100*f.success()),
 			p(50), p(90), p(99), p(99.9), p(100), ms(load.Percentile(f.own.Took, 99)), ms(load.Percentile(f.refreshing.Took, 99)),
-			fmt.Sprintf("%.1f", 100*f.own.Stalled), ms(load.Percentile(syncs, 99)),
+			fmt.Sprintf("%.1f", 100*f.own.Stalled),
 		})
 		middle, last := f.memory()
-		goroutines, files := 0, 0
-		for _, s := range f.samples {
-			goroutines, files = max(goroutines, s.goroutines), max(files, s.files)
-		}
-		row := []string{f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20), fmt.Sprint(goroutines), fmt.Sprint(files)}
+		row := []string{f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20)}
 		for _, cores := range []float64{f.cores.Process + f.cores.Children, f.cores.Waited, f.load, f.cores.Others} {
 			row = append(row, fmt.Sprintf("%.2f", cores))
 		}
@@ -133,14 +129,13 @@ func report(all []figures) string {
 	}
 	return fmt.Sprintf("\n%d good clients with %d requests a second each; %d slow connections; floods of %d requests a second each,\n"+
 		"from %d addresses; %s; load average %s\n", goodCount, goodRate, connections, floodRate, addresses, process.Machine(), process.LoadAverage()) +
-		"\nGood clients: latency in ms (cc: client_credentials). Noise of the machine: stalled is the part of the time in which this\n" +
-		"program did not run, disk how long it took to sync a page.\n\n" +
+		"\nGood clients: latency in ms (cc: client_credentials). stalled: the part of the time in which this program did not run.\n\n" +
 		page.Markdown([]string{
-			"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "p99 cc", "p99 refresh", "stalled %", "disk p99",
+			"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "p99 cc", "p99 refresh", "stalled %",
 		}, clients) +
-		"\nServer: resident memory in MiB (highest of the middle and of the last third), most goroutines and open files; cores in use\n" +
+		"\nServer: resident memory in MiB (highest of the middle and of the last third); cores in use\n" +
 		"with the processes that hash passwords; waited: how many cores more the server's threads could have used.\n\n" +
-		page.Markdown([]string{"phase", "middle", "last", "goroutines", "files", "server", "waited", "this program", "other programs"}, server) +
+		page.Markdown([]string{"phase", "middle", "last", "server", "waited", "this program", "other programs"}, server) +
 		"\nAttacks: what came of the requests and connections\n\n" + attacks
 }
 

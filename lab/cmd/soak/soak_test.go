@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/lab/load"
+	"oauth-server/lab/process"
 )
 
 // The phases last as long as asked for, all attacks occur alone and together, and the first and the last phase have none.
@@ -35,9 +36,9 @@ func requests(n, failed int, took time.Duration) load.Figures {
 func TestMisses(t *testing.T) {
 	const ms = time.Millisecond
 	long := phase{name: "p", length: time.Minute}
-	rss := func(mib ...int64) (all []sample) {
+	rss := func(mib ...int64) (all []process.Usage) {
 		for _, n := range mib {
-			all = append(all, sample{rss: n << 20})
+			all = append(all, process.Usage{Memory: n << 20})
 		}
 		return all
 	}
@@ -51,10 +52,10 @@ func TestMisses(t *testing.T) {
 		"no requests":     {figures{phase: long}, []string{"0.000 % of requests succeeded, not 99.9 % ()"}},
 		"slow":            {figures{phase: long, own: requests(100, 0, 50*ms)}, []string{"p99 is 50.0 ms, not below 50.0 ms"}},
 		"one slow":        {figures{phase: long, own: requests(199, 0, ms), refreshing: requests(1, 0, time.Second)}, nil},
-		"memory":          {figures{phase: long, own: requests(1, 0, ms), samples: rss(900, 100, 133)}, []string{"memory grew from 100 to 133 MiB"}},
-		"by 32 MiB":       {figures{phase: long, own: requests(1, 0, ms), samples: rss(900, 900, 2, 100, 4, 132)}, nil},
-		"by a tenth":      {figures{phase: long, own: requests(1, 0, ms), samples: rss(0, 1000, 1100)}, nil},
-		"memory, no time": {figures{phase: phase{length: time.Second}, own: requests(1, 0, ms), samples: rss(1, 1, 900)}, nil},
+		"memory":          {figures{phase: long, own: requests(1, 0, ms), used: rss(900, 100, 133)}, []string{"memory grew from 100 to 133 MiB"}},
+		"by 32 MiB":       {figures{phase: long, own: requests(1, 0, ms), used: rss(900, 900, 2, 100, 4, 132)}, nil},
+		"by a tenth":      {figures{phase: long, own: requests(1, 0, ms), used: rss(0, 1000, 1100)}, nil},
+		"memory, no time": {figures{phase: phase{length: time.Second}, own: requests(1, 0, ms), used: rss(1, 1, 900)}, nil},
 	} {
 		check.Equal(t, name, tt.figures.misses(), tt.want)
 	}
