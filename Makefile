@@ -60,7 +60,7 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write lab/pages/performance.md (18 minutes)
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write lab/pages/performance.md (16 minutes)
 	lab/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
@@ -69,12 +69,13 @@ bench-compare: ## Compare the last `make bench` with the committed one
 	go -C lab tool benchstat committed=<(git show HEAD:lab/results/bench.txt) now=results/bench.txt
 
 OVERLOAD ?=
-bench-overload: ## Measure an overloaded server; write lab/pages/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
+bench-overload: ## Measure an overloaded server; write lab/pages/overload.md (5 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
 	go -C lab build -o $(BIN)/overload ./cmd/overload
 	cd lab && taskset -c 1 $(BIN)/overload $(OVERLOAD)
 
-bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 40 minutes)
-	go -C lab run ./cmd/versus -old $(abspath $(OLD)) -new $(abspath $(NEW))
+PARTS ?=
+bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 20 minutes; PARTS=Start for a part)
+	lab/versus $(abspath $(OLD)) $(abspath $(NEW)) $(PARTS)
 
 bench-quick: ## Run every benchmark of the server's packages, each for a tenth of a second (5 minutes)
 	go test -run '^$$' -bench . -benchtime 100ms -benchmem ./...
@@ -108,7 +109,6 @@ SOAK ?= 10m
 soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffer
 	go -C lab run ./cmd/soak -duration $(SOAK)
 
-PARTS ?=
 SCALE ?=
 scale: ## Measure what clients, policies and sign-ins cost; write lab/pages/scale.md (SCALE=small writes nothing)
 	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small)

@@ -41,7 +41,7 @@ func TestLimitersAdmitTheirLimit(t *testing.T) {
 // TestLimitersInRedisAdmitTheirLimit is the same with Redis.
 func TestLimitersInRedisAdmitTheirLimit(t *testing.T) {
 	t.Parallel()
-	admitTheirLimit(t, limiters.InRedis(startRedis(t)))
+	admitTheirLimit(t, []limiters.Maker{limiters.InRedis(startRedis(t))})
 }
 
 func admitTheirLimit(t *testing.T, all []limiters.Maker) {

@@ -2,8 +2,10 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -44,7 +46,53 @@ func scenes() []scene {
 		}},
 		{"gateway", http.StatusOK, before(ample)},
 		{"gateway-denies", http.StatusTooManyRequests, before(tight)},
+		{"reverse-proxy", http.StatusOK, func(tb testing.TB) (asked, watched *servers.Server) {
+			tb.Helper()
+			s := servers.StartPeer(tb, "reverse-proxy", servers.StartPeer(tb, "fixed").URL())
+			return s, s
+		}},
+		{"nginx", http.StatusOK, func(tb testing.TB) (asked, watched *servers.Server) {
+			tb.Helper()
+			s := startNginx(tb, servers.StartPeer(tb, "fixed"))
+			return s, s
+		}},
 	}
+}
+
+// startNginx starts nginx with a limit for each client, which no client reaches, before an upstream.
+func startNginx(tb testing.TB, upstream *servers.Server) *servers.Server {
+	tb.Helper()
+	dir := tb.TempDir()
+	free, err := process.FreeAddresses(tb.Context(), 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	text := fmt.Sprintf("events { worker_connections 1024; }\nhttp {\n"+
+		"access_log off; keepalive_requests 1000000000; limit_req_zone $http_authorization zone=clients:1m rate=1000000r/s;\n"+
+		"upstream behind { server %s; keepalive 64; keepalive_requests 1000000000; }\n"+
+		"server { listen %s; location / { limit_req zone=clients burst=1000 nodelay;\n"+
+		"proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection \"\"; } }\n", upstream.Address, free[0])
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		text += kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
+	}
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(text+"}\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	p, err := process.Start(servers.Core(tb), dir, "nginx", "nginx", "-p", dir, "-c", file, "-e", "stderr",
+		"-g", "daemon off; master_process off; error_log stderr; pid "+filepath.Join(dir, "pid")+";")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	if err := p.Await(tb.Context(), process.Listens(free[0])); err != nil {
+		tb.Fatal(err)
+	}
+	return &servers.Server{Process: p, Address: free[0], Secrets: upstream.Secrets}
 }
 
 // TestScenes: what is measured does what it should.

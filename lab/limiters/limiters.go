@@ -5,11 +5,8 @@ package limiters
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-	"github.com/puzpuzpuz/xsync/v4"
 	golimiter "github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
@@ -45,17 +42,14 @@ type Maker struct {
 	New  func(l Limit, keys int) (Limiter, error)
 }
 
-// InMemory returns the kinds that hold their counts in the process. The last two are maps that count, and decide nothing:
-// what a limiter costs at least.
+// InMemory returns the kinds that hold their counts in the process.
 func InMemory() []Maker {
 	return []Maker{
 		{"ours", ours},
-		{"go-limiter", goLimiter},
-		{"throttled", gcra},
+		{"go-limiter", goLimiter}, // refills a count at each interval
+		{"throttled", gcra},       // generic cell rate algorithm
 		{"ulule", fixedWindows},
 		{"x-time-rate", tokenBuckets},
-		{"otter", otterCounts},
-		{"xsync", xsyncCounts},
 	}
 }
 
@@ -152,29 +146,5 @@ func tokenBuckets(l Limit, keys int) (Limiter, error) {
 			bucket = add(key)
 		}
 		return bucket.Allow()
-	}}, nil
-}
-
-// otterCounts is a cache of counts.
-func otterCounts(l Limit, keys int) (Limiter, error) {
-	cache, err := otter.New(&otter.Options[string, *atomic.Int64]{MaximumSize: 2 * keys, InitialCapacity: keys})
-	return Limiter{Allow: func(key string) bool {
-		count, ok := cache.GetIfPresent(key)
-		if !ok {
-			count, _ = cache.SetIfAbsent(key, new(atomic.Int64))
-		}
-		return count.Add(1) <= l.Requests
-	}}, err
-}
-
-// xsyncCounts is a concurrent map of counts.
-func xsyncCounts(l Limit, keys int) (Limiter, error) {
-	counts := xsync.NewMap[string, *atomic.Int64](xsync.WithPresize(keys))
-	return Limiter{Allow: func(key string) bool {
-		count, ok := counts.Load(key)
-		if !ok {
-			count, _ = counts.LoadOrStore(key, new(atomic.Int64))
-		}
-		return count.Add(1) <= l.Requests
 	}}, nil
 }

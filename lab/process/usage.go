@@ -16,29 +16,6 @@ import (
 	"oauth-server/internal/overload/proctime"
 )
 
-// Reader reads the processor time that a process has used so far.
-type Reader func() (time.Duration, error)
-
-// Threads returns the reader of a process that ends no thread. It counts in nanoseconds.
-func Threads(pid int) Reader {
-	return func() (time.Duration, error) {
-		times, err := proctime.Of(pid)
-		return times.Ran, err
-	}
-}
-
-// Whole returns the reader of a process that may end threads. It counts in hundredths of a second.
-func Whole(pid int) Reader {
-	return func() (time.Duration, error) {
-		p, err := procfs.NewProc(pid)
-		if err != nil {
-			return 0, err
-		}
-		s, err := p.Stat()
-		return seconds(s.CPUTime()), err
-	}
-}
-
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Busy returns how long a processor was busy, or all of the machine with AnyCore, in hundredths of a second. Time that the

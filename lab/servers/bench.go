@@ -24,6 +24,9 @@ var directory = sync.OnceValues(func() (_ string, err error) {
 // ours and peer build our server and the peers when they are first asked for.
 var (
 	ours = sync.OnceValues(func() (string, error) {
+		if binary := os.Getenv("LAB_SERVER"); binary != "" { // another build, for `make bench-versus`
+			return binary, nil
+		}
 		dir, err := directory()
 		if err != nil {
 			return "", err
@@ -65,8 +68,8 @@ func must[T any](v T, err error) func(tb testing.TB) T {
 	}
 }
 
-// core returns the processor for the server of a benchmark. A test pins it to none.
-func core(tb testing.TB) int {
+// Core returns the processor for the server of a benchmark. A test pins it to none.
+func Core(tb testing.TB) int {
 	tb.Helper()
 	if _, measured := tb.(*testing.B); measured {
 		return process.ServerCore
@@ -86,13 +89,14 @@ func Generator(tb testing.TB) int {
 // Client is the client of peers.
 const Client = "shop"
 
-// StartPeer starts a peer for a benchmark or test: bare, fixed, fosite or go-oauth2.
-func StartPeer(tb testing.TB, name string) *Server {
+// StartPeer starts a peer for a benchmark or test: bare, fixed, fosite, go-oauth2, or reverse-proxy with the URL of its upstream.
+func StartPeer(tb testing.TB, name string, upstream ...string) *Server {
 	tb.Helper()
 	free := must(process.FreeAddresses(tb.Context(), 1))(tb)[0]
 	s := &Server{Address: free, Admin: free, Secrets: map[string]string{Client: rand.Text() + rand.Text()}}
 	binary := must(peer())(tb)
-	s.Process = must(process.Start(core(tb), tb.TempDir(), name, binary, name, free, Client, s.Secrets[Client]))(tb)
+	args := append([]string{binary, name, free, Client, s.Secrets[Client]}, upstream...)
+	s.Process = must(process.Start(Core(tb), tb.TempDir(), name, args...))(tb)
 	stopAfter(tb, s)
 	if err := s.Await(tb.Context(), process.Answers(s.URL()+"/metrics")); err != nil {
 		tb.Fatal(err)
@@ -103,7 +107,7 @@ func StartPeer(tb testing.TB, name string) *Server {
 // StartGateway starts a gateway before a peer.
 func StartGateway(tb testing.TB, upstream *Server, config string) *Server {
 	tb.Helper()
-	s := must(Gateway(tb.Context(), core(tb), Binary(tb), tb.TempDir(), upstream.URL(), "/token", config))(tb)
+	s := must(Gateway(tb.Context(), Core(tb), Binary(tb), tb.TempDir(), upstream.URL(), "/token", config))(tb)
 	s.Secrets = upstream.Secrets
 	stopAfter(tb, s)
 	return s
@@ -116,10 +120,15 @@ type Registration struct {
 	Password string   // of a user
 }
 
-// Start starts our server on a store with those who are registered.
+// Start starts our server on a file with those who are registered.
 func Start(tb testing.TB, config string, all ...Registration) *Server {
 	tb.Helper()
-	store := InFile(Binary(tb), tb.TempDir(), "oauth-server")
+	return StartOn(tb, InFile(Binary(tb), tb.TempDir(), "oauth-server"), config, all...)
+}
+
+// StartOn is [Start] on a store.
+func StartOn(tb testing.TB, store *Store, config string, all ...Registration) *Server {
+	tb.Helper()
 	for _, r := range all {
 		var err error
 		if r.Password != "" {
@@ -131,7 +140,7 @@ func Start(tb testing.TB, config string, all ...Registration) *Server {
 			tb.Fatal(err)
 		}
 	}
-	s := must(store.Serve(tb.Context(), core(tb), config))(tb)
+	s := must(store.Serve(tb.Context(), Core(tb), config))(tb)
 	stopAfter(tb, s)
 	return s
 }

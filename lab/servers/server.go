@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/load"
 	"oauth-server/lab/process"
 )
@@ -26,7 +27,6 @@ type Server struct {
 	Admin   string            // of the admin listener, host:port
 	Secrets map[string]string // by client
 	Took    time.Duration     // until it was ready
-	binary  string
 }
 
 // URL returns the URL of the server.
@@ -68,7 +68,7 @@ func start(ctx context.Context, core int, s *Store, command, config string, flag
 	if command == "serve" {
 		args = append(args, "--issuer=http://"+free[0])
 	}
-	i := &Server{Address: free[0], Admin: free[1], Secrets: s.Secrets, binary: s.Binary}
+	i := &Server{Address: free[0], Admin: free[1], Secrets: s.Secrets}
 	began := time.Now()
 	if i.Process, err = process.Start(core, s.Dir, name, append(args, flags...)...); err != nil {
 		return nil, err
@@ -86,11 +86,6 @@ var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, 
 // Post sends a form to a path of the server, as a client.
 func (s *Server) Post(ctx context.Context, path, id string, form url.Values) (load.Answer, error) {
 	return load.Post(ctx, client, s.URL()+path, id, s.Secrets[id], form)
-}
-
-// Get reads a path of the server.
-func (s *Server) Get(ctx context.Context, path string) (load.Answer, error) {
-	return get(ctx, s.URL()+path)
 }
 
 func get(ctx context.Context, address string) (load.Answer, error) {
@@ -133,20 +128,16 @@ func (s *Server) Change(ctx context.Context, token, method, path, body string) (
 	return load.Do(client, req)
 }
 
-// Administer runs a command through the server, as the client.
-func (s *Server) Administer(ctx context.Context, id string, args ...string) error {
-	args = append(append([]string{s.binary}, args...), "--server=http://"+s.Admin, "--client-id="+id, "--client-secret-stdin", "--no-cache")
-	_, err := process.Run(ctx, "", s.Secrets[id], args...)
-	return err
-}
-
 // Request returns the bytes of a token request of the client, with that form and secret.
 func (s *Server) Request(client, secret, form string) []byte {
 	return load.Request(s.Address, "/token", client, secret, form)
 }
 
 // Processor returns the processor time that the server has used.
-func (s *Server) Processor() (time.Duration, error) { return process.Threads(s.PID())() }
+func (s *Server) Processor() (time.Duration, error) {
+	times, err := proctime.Of(s.PID())
+	return times.Ran, err
+}
 
 // Metrics returns the values of /metrics by their names, with the labels.
 func (s *Server) Metrics(ctx context.Context) (map[string]float64, error) {

@@ -10,9 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	bolt "go.etcd.io/bbolt"                        //nolint:depguard // counts the records of a file
 	"go.mongodb.org/mongo-driver/v2/mongo"         //nolint:depguard // drops databases
 	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
 
@@ -121,38 +119,15 @@ func (s *Store) Import(ctx context.Context, n int) error {
 // ImportedClient is the ID of the imported client of that number.
 func ImportedClient(n int) string { return fmt.Sprintf("client-%07d", n) }
 
-// InUse returns how many bytes of the file hold data, with the index, and how many records it has. No server may have
-// the file open.
-func (s *Store) InUse() (bytes, records int, err error) {
-	db, err := bolt.Open(s.File, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return bytes, records, db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
-			stats := b.Stats()
-			bytes += stats.BranchAlloc + stats.LeafAlloc
-			records += stats.KeyN
-			return nil
-		})
-	})
-}
-
-// On runs do with the database of the store.
-func (s *Store) On(ctx context.Context, do func(db *mongo.Database) error) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(s.URI))
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(client.Database(s.Database)), client.Disconnect(context.WithoutCancel(ctx)))
-}
-
 // Drop removes the store.
 func (s *Store) Drop(ctx context.Context) error {
 	if s.File != "" {
 		return os.Remove(s.File)
 	}
 	ctx = context.WithoutCancel(ctx)
-	return s.On(ctx, func(db *mongo.Database) error { return db.Drop(ctx) })
+	client, err := mongo.Connect(options.Client().ApplyURI(s.URI))
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.Database(s.Database).Drop(ctx), client.Disconnect(ctx))
 }

@@ -33,13 +33,10 @@ func (m mix) String() string {
 	return fmt.Sprintf("%d-instances,%d-users,%d-per-%s,%.0f-offered-per-s", m.instances, m.users, m.limit, m.window, m.offered)
 }
 
-// mixes are those of `make bench-cluster`, with shorter windows, and one of many users who are far below their limits.
+// mixes are one busy user, small limits, and many users far below their limits.
 func mixes() []mix {
 	return []mix{
 		{10, 1, 1000, 20 * time.Second, 500},
-		{3, 1, 1000, time.Second, 2000},
-		{2, 1, 500, time.Second, 800},
-		{16, 1, 1000, 10 * time.Second, 300},
 		{10, 10, 10, 20 * time.Second, 30},
 		{3, 2000, 100, 20 * time.Second, 400},
 	}

@@ -23,7 +23,7 @@ type atRest struct {
 	clients, instances int
 	store              *servers.Store
 	proxy              *servers.Proxy // nil for the file
-	running            []*instance
+	running            []*servers.Server
 }
 
 func (a *atRest) name() string { return fmt.Sprintf("rest/%s/%dx%d/", a.kind, a.clients, a.instances) }
@@ -94,7 +94,7 @@ func (a *atRest) end(ctx context.Context) error {
 	if a.store == nil {
 		return nil
 	}
-	err := endAll(a.running)
+	err := stopAll(a.running)
 	if a.proxy != nil {
 		err = errors.Join(err, a.proxy.Close())
 	}
@@ -107,7 +107,7 @@ func (a *atRest) measure(ctx context.Context, d time.Duration) (figures, error) 
 	if err != nil {
 		return nil, err
 	}
-	used, elapsed, err := spent(a.running, func() error { return servers.Pause(ctx, d) })
+	used, elapsed, err := servers.Spent(func() error { return servers.Pause(ctx, d) }, a.running...)
 	if err != nil {
 		return nil, err
 	}

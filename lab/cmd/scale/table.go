@@ -66,21 +66,11 @@ func seconds(v float64) string {
 	return page.Number(v) + " s"
 }
 
-// aboutMilliseconds shows a difference of two measurements, which says nothing about less than a millisecond.
-func aboutMilliseconds(v float64) string {
-	if v < 1 {
-		return "below 1 ms"
-	}
-	return page.Number(v) + " ms"
-}
-
 // costOfStart are the columns of what a start costs.
 func costOfStart() []column {
 	return []column{
 		{"start", "start", seconds},
 		{"processor", "startProcessor", seconds},
 		{"peak", "peak", mebi},
-		{"mapped files", "peakFile", mebi},
-		{"at rest", "idle", unit("ms/s")},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"oauth-server/lab/process"
@@ -67,48 +66,37 @@ func (w *world) newStore(ctx context.Context, kind string) (*servers.Store, erro
 	return servers.InMongoDB(ctx, w.binary, dir, w.uri)
 }
 
-// onStore calls measure with a store of its own.
-func (w *world) onStore(ctx context.Context, kind, name string, measure func(ctx context.Context, s *servers.Store, name string) error) error {
-	began := time.Now()
-	s, err := w.newStore(ctx, kind)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(measure(ctx, s, name), s.Drop(ctx)); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	fmt.Printf("  %s: %s\n", name, time.Since(began).Round(time.Second))
-	return nil
-}
-
 // measureEach measures a part with each number, on both stores.
 func (w *world) measureEach(ctx context.Context, part string, numbers []int,
 	measure func(ctx context.Context, s *servers.Store, n int, name string) error,
 ) error {
 	for _, kind := range kinds() {
 		for _, n := range numbers {
-			name := fmt.Sprintf("%s/%s/%d/", part, kind, n)
-			err := w.onStore(ctx, kind, name, func(ctx context.Context, s *servers.Store, name string) error {
-				return measure(ctx, s, n, name)
-			})
+			name, began := fmt.Sprintf("%s/%s/%d/", part, kind, n), time.Now()
+			s, err := w.newStore(ctx, kind)
 			if err != nil {
 				return err
 			}
+			if err := errors.Join(measure(ctx, s, n, name), s.Drop(ctx)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			fmt.Printf("  %s: %s\n", name, time.Since(began).Round(time.Second))
 		}
 	}
 	return nil
 }
 
+// tables returns a table for each kind of store.
+func (w *world) tables(part string, numbers []int, columns func(kind string) []column) string {
+	var b strings.Builder
+	for _, kind := range kinds() {
+		b.WriteString("\n" + titles[kind] + "\n\n" + w.figures.table(part, columns(kind), rowsOf(numbers, part+"/"+kind+"/%d/")))
+	}
+	return b.String()
+}
+
 // instances is the number of servers that share MongoDB.
 const instances = 3
-
-// instance is a running server.
-type instance struct {
-	*servers.Server
-	stop chan struct{}
-	done sync.WaitGroup
-	peak process.Resident // when it was greatest
-}
 
 // serverConfig leaves no limit that this program would reach.
 const serverConfig = `log: { level: warn }
@@ -117,70 +105,21 @@ failed_attempts: { clients: { per_address: 1000000, per_name: 1000000 } }
 passwords: { sign_ins_per_minute: 1000000 }`
 
 // serve starts so many servers on a store, one after the other. If it fails, none runs.
-func serve(ctx context.Context, s *servers.Store, n int) (all []*instance, err error) {
+func serve(ctx context.Context, s *servers.Store, n int) (all []*servers.Server, err error) {
 	for range n {
-		server, err := s.Serve(ctx, process.AnyCore, serverConfig)
+		i, err := s.Serve(ctx, process.AnyCore, serverConfig)
 		if err != nil {
-			return nil, errors.Join(err, endAll(all))
+			return nil, errors.Join(err, stopAll(all))
 		}
-		i := &instance{Server: server, stop: make(chan struct{})}
-		i.done.Go(i.watch)
 		all = append(all, i)
 	}
 	return all, nil
 }
 
-// watch looks at the memory of the process, for the parts of it at the peak.
-func (i *instance) watch() {
-	for {
-		if r, err := process.Memory(i.PID()); err == nil && r.Now >= i.peak.Now {
-			i.peak = r
-		}
-		select {
-		case <-i.stop:
-			return
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func endAll(all []*instance) error {
+func stopAll(all []*servers.Server) error {
 	var errs []error
 	for _, i := range all {
-		close(i.stop)
-		i.done.Wait()
 		errs = append(errs, i.Stop())
 	}
-	return errors.Join(errs...)
-}
-
-// peakOf returns the memory of the largest instance, with the file pages at its peak.
-func peakOf(all []*instance) (most process.Resident) {
-	for _, i := range all {
-		r, err := process.Memory(i.PID())
-		if err == nil && r.Peak > most.Peak {
-			most = process.Resident{Peak: r.Peak, File: i.peak.File}
-		}
-	}
-	return most
-}
-
-// spent is the processor time of each instance, in seconds, while do runs, and how long that took.
-func spent(all []*instance, do func() error) (processor, elapsed float64, err error) {
-	var running []*servers.Server
-	for _, i := range all {
-		running = append(running, i.Server)
-	}
-	return servers.Spent(do, running...)
-}
-
-// onAll runs do for each instance at once.
-func onAll(all []*instance, do func(i *instance) error) error {
-	errs := make([]error, len(all))
-	var wg sync.WaitGroup
-	for at, i := range all {
-		wg.Go(func() { errs[at] = do(i) })
-	}
-	wg.Wait()
 	return errors.Join(errs...)
 }
