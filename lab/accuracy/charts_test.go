@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"fmt"
-	"image/color"
 	"path/filepath"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func (p printed) drawLoads(t *testing.T) {
 	t.Helper()
 	c := chart.Chart{
 		Title: "Wrong decisions by load", Subtitle: "Poisson traffic, all requests counted; wrong: estimate and exact count are on different sides of the limit",
-		X: chart.Axis{Label: "load ÷ limit", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
+		X: chart.Axis{Label: "load ÷ limit", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Kind: chart.Log, Min: 0.001, Max: 100},
 	}
 	for _, from := range []struct{ section, limit string }{{"load-100", "100"}, {"load-1000", "1000"}} {
 		for _, name := range frames(1, 2) {
@@ -41,7 +40,7 @@ func (p printed) drawLoads(t *testing.T) {
 			c.Series = append(c.Series, s)
 		}
 	}
-	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
+	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dashes: chart.Dashed, Color: chart.Red})
 	check.OK(t, c.Write(filepath.Join(root, loadChart)))
 }
 
@@ -79,11 +78,11 @@ func drawCriteo(t *testing.T) {
 	for i, r := range all[0].results {
 		exact := between(over(r.Series.Exact, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute)
 		charts = append(charts, &chart.Chart{
-			Title: titles[i], X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests in the last minute"}, Height: 170,
+			Title: titles[i], X: chart.Axis{Kind: chart.Time}, Y: chart.Axis{Label: "requests in the last minute"}, Height: 170,
 			Series: []chart.Series{
-				{Name: "exact", Points: exact, Color: color.RGBA{0x9a, 0xa0, 0xa8, 0xff}},
+				{Name: "exact", Points: exact, Color: "#9aa0a8"},
 				{Name: "estimate", Points: between(over(r.Series.Estimate, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute), Color: chart.Palette(1)},
-				{Name: "100", Points: []chart.Point{{X: exact[0].X, Y: 100}, {X: exact[len(exact)-1].X, Y: 100}}, Dash: chart.Dashed, Color: chart.Red},
+				{Name: "100", Points: []chart.Point{{X: exact[0].X, Y: 100}, {X: exact[len(exact)-1].X, Y: 100}}, Dashes: chart.Dashed, Color: chart.Red},
 			},
 		})
 	}
@@ -109,7 +108,7 @@ func drawSpikes(t *testing.T) {
 	} {
 		points := between(over(one.Series.Tokens, one.Series.Seconds, false), 59*time.Minute, 66*time.Minute)
 		charts = append(charts, &chart.Chart{
-			Title: "Tokens: " + one.title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "tokens per 10 s"}, Height: 110,
+			Title: "Tokens: " + one.title, X: chart.Axis{Kind: chart.Time}, Y: chart.Axis{Label: "tokens per 10 s"}, Height: 110,
 			Series: []chart.Series{{Points: points, Color: chart.Palette(0), Step: true, Kind: chart.Area}},
 		})
 	}

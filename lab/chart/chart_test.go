@@ -1,71 +1,35 @@
 package chart_test
 
 import (
-	"bytes"
-	"image"
-	"image/png"
+	"encoding/xml"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"oauth-server/internal/check"
 	"oauth-server/lab/chart"
 )
 
-var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-
-// overTime is a chart of lines with a gap and a limit.
-func overTime() *chart.Chart {
-	c := &chart.Chart{
-		Title: "Ratelimit Allowed Rate", Subtitle: "two instances, by client",
-		X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests/s"},
+// points returns points from X and Y by turns.
+func points(xy ...float64) (all []chart.Point) {
+	for pair := range slices.Chunk(xy, 2) {
+		all = append(all, chart.Point{X: pair[0], Y: pair[1]})
 	}
-	for i, name := range []string{"mobile-app", "shop", "partner", "integrator"} {
-		s := chart.Series{Name: name, Gap: 10}
-		for second := range 76 {
-			v := 3*float64(i) + 2*math.Sin(float64(second)/7+float64(i)) + 3
-			if i == 3 && second > 30 && second < 45 {
-				v = math.NaN()
-			}
-			s.Points = append(s.Points, chart.At(noon.Add(time.Duration(second)*time.Second), v))
-		}
-		c.Series = append(c.Series, s)
-	}
-	level := []chart.Point{chart.At(noon, 5), chart.At(noon.Add(75*time.Second), 5)}
-	c.Series = append(c.Series, chart.Series{Name: "default limit", Points: level, Dash: chart.Dashed, Color: chart.Red})
-	return c
+	return all
 }
 
-// logarithmic is a chart of costs over sizes.
-func logarithmic() *chart.Chart {
-	c := &chart.Chart{
-		Title: "Cost of a cluster", X: chart.Axis{Label: "instances", Scale: chart.Log}, Y: chart.Axis{Label: "commands/s", Scale: chart.Log},
-	}
-	for i, name := range []string{"in all", "each", "plain interval"} {
-		s := chart.Series{Name: name, Dots: true}
-		if i == 2 {
-			s.Dash = chart.Dotted
-		}
-		for _, n := range []float64{1, 3, 10, 30, 100} {
-			s.Points = append(s.Points, chart.Point{X: n, Y: 20 * math.Pow(n, float64(i)/2)})
-		}
-		c.Series = append(c.Series, s)
-	}
-	c.Series[1].Points[0].Y = 0 // has no place: a gap
-	return c
-}
-
-// draw returns a chart as PNG.
-func draw(t *testing.T, charts ...*chart.Chart) image.Image {
+// lines returns the paths of lines with the first colour of the palette.
+func lines(t *testing.T, charts ...*chart.Chart) [][]string {
 	t.Helper()
-	var out bytes.Buffer
-	check.OK(t, chart.PNG(&out, charts...))
-	picture, err := png.Decode(&out)
+	picture, err := chart.SVG(charts...)
 	check.OK(t, err)
-	return picture
+	check.OK(t, xml.Unmarshal([]byte(picture), new(any)))
+	return regexp.MustCompile(`color="#0072b2">.*?d="M[\d.]+ ([\d.]+)`).FindAllStringSubmatch(picture, -1)
 }
 
 // TestGap: between two points that are too far from each other, and around one that is no number, there is no line.
@@ -75,17 +39,15 @@ func TestGap(t *testing.T) {
 		series chart.Series
 		lines  int
 	}{
-		"none":                {chart.Series{Points: []chart.Point{{0, 1}, {1, 2}, {9, 3}}}, 1},
-		"too far":             {chart.Series{Points: []chart.Point{{0, 1}, {1, 2}, {8, 3}, {9, 3}}, Gap: 5}, 2},
-		"NaN":                 {chart.Series{Points: []chart.Point{{0, 1}, {1, 2}, {2, math.NaN()}, {3, 1}, {4, 2}}}, 2},
-		"infinite":            {chart.Series{Points: []chart.Point{{0, 1}, {1, 2}, {2, math.Inf(1)}, {3, 1}, {4, 2}}}, 2},
-		"alone, so it is dot": {chart.Series{Points: []chart.Point{{0, 1}, {1, 2}, {2, math.NaN()}, {3, 1}}}, 2},
+		"none":     {chart.Series{Points: points(0, 1, 1, 2, 9, 3)}, 1},
+		"too far":  {chart.Series{Points: points(0, 1, 1, 2, 8, 3, 9, 3), Gap: 5}, 2},
+		"NaN":      {chart.Series{Points: points(0, 1, 1, 2, 2, math.NaN(), 3, 1, 4, 2)}, 2},
+		"infinite": {chart.Series{Points: points(0, 1, 1, 2, 2, math.Inf(1), 3, 1, 4, 2)}, 2},
+		"alone":    {chart.Series{Points: points(0, 1, 1, 2, 2, math.NaN(), 3, 1)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var out strings.Builder
-			check.OK(t, chart.SVG(&out, &chart.Chart{Series: []chart.Series{tt.series}}))
-			check.Equal(t, "pieces", strings.Count(out.String(), "#0072B2"), tt.lines)
+			check.Equal(t, "pieces", len(lines(t, &chart.Chart{Series: []chart.Series{tt.series}})), tt.lines)
 		})
 	}
 }
@@ -94,54 +56,55 @@ func TestGap(t *testing.T) {
 func TestChartsOfOnePictureAreComparable(t *testing.T) {
 	t.Parallel()
 	level := func(y float64) *chart.Chart {
-		return &chart.Chart{Title: "Level", Series: []chart.Series{{Name: "a", Points: []chart.Point{{0, y}, {10, y}}}}}
+		return &chart.Chart{Title: "Level < 10 & above", Series: []chart.Series{{Name: "a", Points: points(0, y, 10, y)}}}
 	}
-	one, both := draw(t, level(1)), draw(t, level(1), level(9))
-	check.Equal(t, "height", both.Bounds().Dy(), 2*one.Bounds().Dy())
-	alone, beside := firstY(t, one), firstY(t, both)
+	alone, err := strconv.ParseFloat(lines(t, level(1))[0][1], 64)
+	check.OK(t, err)
+	beside, err := strconv.ParseFloat(lines(t, level(1), level(9))[0][1], 64)
+	check.OK(t, err)
 	if beside < alone+100 {
-		t.Errorf("1 is drawn at %d beside 9, and at %d alone: want it much lower", beside, alone)
+		t.Errorf("1 is drawn at %v beside 9, and at %v alone: want it much lower", beside, alone)
 	}
-}
-
-// firstY returns where the topmost pixel of the first line is.
-func firstY(t *testing.T, picture image.Image) int {
-	t.Helper()
-	for y := range picture.Bounds().Dy() {
-		if picture.At(picture.Bounds().Dx()/2+7, y) == chart.Palette(0) {
-			return y
-		}
-	}
-	t.Fatal("the line is not drawn")
-	return 0
 }
 
 func TestWhatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
-	noValues := overTime()
-	noValues.Series = []chart.Series{{Name: "a", Points: []chart.Point{{1, math.NaN()}}}}
-	noPlace := logarithmic()
-	noPlace.Series = []chart.Series{{Name: "a", Points: []chart.Point{{1, 0}}}}
-	fromZero := logarithmic()
-	fromZero.Y.Max = 100
+	log := chart.Axis{Kind: chart.Log}
 	for name, tt := range map[string]struct {
 		chart *chart.Chart
 		says  string
 	}{
-		"log axis from 0": {fromZero, "cannot begin at 0"},
+		"log axis from 0": {&chart.Chart{Y: chart.Axis{Kind: chart.Log, Max: 100}}, "cannot begin at 0"},
 		"no series":       {&chart.Chart{}, chart.ErrNothing.Error()},
-		"no values":       {noValues, chart.ErrNothing.Error()},
-		"no place":        {noPlace, chart.ErrNothing.Error()},
+		"no values":       {&chart.Chart{Series: []chart.Series{{Points: points(1, math.NaN())}}}, chart.ErrNothing.Error()},
+		"no place":        {&chart.Chart{X: log, Y: log, Series: []chart.Series{{Points: points(1, 0, 0, 1)}}}, chart.ErrNothing.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check.ErrorSays(t, chart.SVG(&bytes.Buffer{}, tt.chart), tt.says)
+			path := filepath.Join(t.TempDir(), "chart.svg")
+			check.ErrorSays(t, tt.chart.Write(path), tt.says)
+			_, err := os.Stat(path)
+			check.ErrorIs(t, err, os.ErrNotExist)
 		})
 	}
-	check.ErrorSays(t, chart.PNG(&bytes.Buffer{}), chart.ErrNothing.Error())
-	check.ErrorSays(t, overTime().Write("chart.gif"), "neither .png nor .svg")
-	path := filepath.Join(t.TempDir(), "chart.png")
-	check.ErrorSays(t, noValues.Write(path), chart.ErrNothing.Error())
-	_, err := os.Stat(path)
-	check.ErrorIs(t, err, os.ErrNotExist)
+	_, err := chart.SVG()
+	check.ErrorIs(t, err, chart.ErrNothing)
+}
+
+// TestLegend: each named series has an entry with its colour, in rows.
+func TestLegend(t *testing.T) {
+	t.Parallel()
+	c := &chart.Chart{}
+	for _, name := range []string{strings.Repeat("long", 15), strings.Repeat("name", 15), "", "<b>"} {
+		c.Series = append(c.Series, chart.Series{Name: name, Points: points(0, 1, 1, 2), Dashes: chart.Dotted})
+	}
+	picture, err := chart.SVG(c)
+	check.OK(t, err)
+	for i, want := range []string{strings.Repeat("long", 15), strings.Repeat("name", 15), "", "&lt;b&gt;"} {
+		entry := `stroke="` + chart.Palette(i) + `" stroke-width="1.75" stroke-dasharray="2 2.5"`
+		_, after, found := strings.Cut(picture, entry)
+		if check.Equal(t, "an entry of "+want, found, want != ""); found && !strings.Contains(strings.SplitN(after, "</text>", 2)[0], ">"+want) {
+			t.Errorf("the entry of %s is %.200s", want, after)
+		}
+	}
 }

@@ -2,9 +2,7 @@ package chart_test
 
 import (
 	"flag"
-	"image/color"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,17 +27,17 @@ var (
 
 // windowPicture is the worked example: 7 per minute, 5 and 3 counted, at 12:01:18.
 func windowPicture() *chart.Chart {
-	frame := func(from, to, counted float64, color color.Color) chart.Series {
+	frame := func(from, to, counted float64, color string) chart.Series {
 		return chart.Series{Kind: chart.Area, Color: color, Points: []chart.Point{second(from, counted), second(to, counted)}}
 	}
 	note := func(s, y float64, text string) chart.Note {
-		return chart.Note{At: second(s, y), Text: text, Align: chart.Middle}
+		return chart.Note{At: second(s, y), Text: text, Anchor: "middle"}
 	}
 	window := chart.Palette(0)
 	return &chart.Chart{
 		Title:    "Estimate 3 + 3.5 = 6.5, limit 7: one more request passes",
 		Subtitle: "at 12:01:18, the last 60 seconds cover 42 seconds of the 12:00 frame and 18 of the 12:01 frame",
-		X:        chart.Axis{Scale: chart.Time, Max: chart.Seconds(noonOfGuide.Add(2 * time.Minute)), Min: chart.Seconds(noonOfGuide)},
+		X:        chart.Axis{Kind: chart.Time, Max: chart.Seconds(noonOfGuide.Add(2 * time.Minute)), Min: chart.Seconds(noonOfGuide)},
 		Y:        chart.Axis{Label: "requests per frame", Max: 7},
 		Height:   200,
 		Series: []chart.Series{
@@ -47,11 +45,11 @@ func windowPicture() *chart.Chart {
 			frame(18, 60, 5, window),
 			frame(60, 78, 3, chart.Palette(1)),
 			{Color: window, Points: []chart.Point{second(18, 5.5), second(18, 6), second(78, 6), second(78, 5.5)}},
-			{Color: chart.Red, Dash: chart.Dashed, Points: []chart.Point{second(78, 0), second(78, 6)}},
+			{Color: chart.Red, Dashes: chart.Dashed, Points: []chart.Point{second(78, 0), second(78, 6)}},
 		},
 		Notes: []chart.Note{
 			note(9, 2.5, "1.5 gone"), note(39, 2.5, "5 x 42/60 = 3.5"), note(69, 1.5, "3"),
-			{At: second(48, 6.5), Text: "the last 60 seconds", Align: chart.Middle, Color: window},
+			{At: second(48, 6.5), Text: "the last 60 seconds", Anchor: "middle", Color: window},
 			{At: second(79.5, 5), Text: "now, 12:01:18", Color: chart.Red},
 		},
 	}
@@ -63,14 +61,14 @@ func decayPicture(t *testing.T) *chart.Chart {
 	c := &chart.Chart{
 		Title:    "The estimate after 100 requests at 12:00:50",
 		Subtitle: "limit 100 per minute",
-		X:        chart.Axis{Scale: chart.Time},
+		X:        chart.Axis{Kind: chart.Time},
 		Y:        chart.Axis{Label: "estimate", Max: 110},
 	}
 	for _, s := range []struct {
 		name      string
 		algorithm ratelimit.Algorithm
 		frames    int
-		color     color.Color
+		color     string
 	}{
 		{"fixed", ratelimit.Fixed, 1, chart.Palette(6)},
 		{"weighted", ratelimit.Weighted, 1, chart.Palette(1)},
@@ -80,7 +78,7 @@ func decayPicture(t *testing.T) *chart.Chart {
 		c.Series = append(c.Series, chart.Series{Name: s.name, Color: s.color, Points: trace(t, s.algorithm, s.frames)})
 	}
 	c.Series = append(c.Series, chart.Series{
-		Name: "exact log", Color: chart.Red, Dash: chart.Dashed,
+		Name: "exact log", Color: chart.Red, Dashes: chart.Dashed,
 		Points: []chart.Point{second(50, 0), second(50, 100), second(110, 100), second(110, 0)},
 	})
 	return c
@@ -120,11 +118,11 @@ func TestTheGuidesPictures(t *testing.T) {
 			check.OK(t, picture.Write(path))
 			continue
 		}
-		var drawn strings.Builder
-		check.OK(t, chart.SVG(&drawn, picture))
+		drawn, err := chart.SVG(picture)
+		check.OK(t, err)
 		committed, err := os.ReadFile(path)
 		check.OK(t, err)
-		if diff := cmp.Diff(drawn.String(), string(committed)); diff != "" {
+		if diff := cmp.Diff(drawn, string(committed)); diff != "" {
 			t.Fatalf("%s differs, run with -update (- drawn, + committed):\n%s", name, diff)
 		}
 	}

@@ -50,13 +50,13 @@ func clustersOverTime(all []cell) []*chart.Chart {
 
 // growth draws overshoot and costs over the number of instances, if there are several.
 func growth(all []cell) []*chart.Chart {
-	instances := chart.Axis{Label: "instances", Scale: chart.Log}
+	instances := chart.Axis{Label: "instances", Kind: chart.Log}
 	over := &chart.Chart{
 		Title: "Overshoot by number of instances", Subtitle: "worst window in which a key was offered at least its limit",
 		X: instances, Y: chart.Axis{Label: "% of the limit"},
 	}
 	byInstances(over, "overshoot", all, func(r *result) float64 { return 100 * max(0, r.windows.worst-1, r.windows.first-1) })
-	cost := &chart.Chart{Title: "Cost by number of instances", X: instances, Y: chart.Axis{Label: "per second", Scale: chart.Log}}
+	cost := &chart.Chart{Title: "Cost by number of instances", X: instances, Y: chart.Axis{Label: "per second", Kind: chart.Log}}
 	byInstances(cost, "commands, all instances", all, func(r *result) float64 { return r.perSecond(r.cost.commands) })
 	byInstances(cost, "commands, each instance", all, func(r *result) float64 { return r.perSecond(r.cost.commands) / float64(r.instances) })
 	byInstances(cost, "KiB, all instances", all, func(r *result) float64 { return r.perSecond(r.cost.bytes) / 1024 })

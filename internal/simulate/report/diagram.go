@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/chart"
 )
 
 const (
@@ -21,17 +23,26 @@ const (
 // tints are the colours of the page for series. They differ in dark mode.
 var tints = []template.CSS{blue, orange, green, "var(--purple)", "var(--grey)", "var(--brown)"}
 
+// series is a named part of a diagram.
+type series struct {
+	Number int
+	Name   string
+	Tint   template.CSS
+	Mark   bool // not a value, so it cannot be read or hidden
+	chart.Series
+}
+
 // diagram is a chart, with the same values as a table.
 type diagram struct {
 	Title, Subtitle string
-	xLabel, yLabel  string
-	names           []string // of the X values 0, 1, 2, …; otherwise they are seconds since 1970
-	Log             bool     // the X axis is logarithmic, and not a time
-	yMin, yMax      float64  // range of the Y axis; if yMax is 0, it begins at 0 and contains all values
+	x, y            chart.Axis
 	Series          []series
 	Table           *Table
 	Reads           reads
 }
+
+// Log reports whether the X axis is logarithmic.
+func (d *diagram) Log() bool { return d.x.Kind == chart.Log }
 
 func (d *diagram) add(s series, tint template.CSS) {
 	s.Number, s.Tint = len(d.Series), tint
@@ -44,10 +55,10 @@ func (d *diagram) tabulate(first string, name func(x float64) string, value func
 	for _, s := range d.Series {
 		d.Table.Columns = append(d.Table.Columns, column{Name: s.Name, Number: true})
 	}
-	for i, p := range d.Series[0].points {
+	for i, p := range d.Series[0].Points {
 		r := row{X: strconv.FormatFloat(p.X, 'f', -1, 64), Cells: []cell{{Text: name(p.X)}}}
 		for _, s := range d.Series {
-			r.Cells = append(r.Cells, value(s.points[i].Y))
+			r.Cells = append(r.Cells, value(s.Points[i].Y))
 		}
 		d.Table.Rows = append(d.Table.Rows, r)
 	}
@@ -58,6 +69,22 @@ func (d *diagram) Wide() *drawing { return d.draw(860, 240) }
 
 // Narrow draws the diagram for phones.
 func (d *diagram) Narrow() *drawing { return d.draw(380, 200) }
+
+// drawing is a diagram as an SVG element.
+type drawing struct {
+	*chart.Drawing
+	SVG template.HTML
+}
+
+func (d *diagram) draw(width, height float64) *drawing {
+	c := chart.Chart{X: d.x, Y: d.y}
+	for _, s := range d.Series {
+		c.Series = append(c.Series, s.Series)
+	}
+	p := c.Draw(width, height)
+	return &drawing{p, template.HTML(fmt.Sprintf( //nolint:gosec // G203: its texts are escaped
+		`<svg viewBox="0 0 %v %v" aria-hidden="true" focusable="false">%s`+"\n</svg>\n", p.Width, p.Height, p.Content))}
+}
 
 // reads selects how a script reads a value from a diagram.
 type reads string
@@ -90,17 +117,17 @@ func gridOf(s *simulate.Series) grid {
 
 // points returns the counts of a series in the parts of the grid, and one more point to end the
 // last part.
-func (g grid) points(s *simulate.Series, counts []uint64) []point {
+func (g grid) points(s *simulate.Series, counts []uint64) []chart.Point {
 	sums := make([]uint64, g.n)
 	for i, n := range counts {
 		at := time.Duration(s.Start.UnixNano()) + time.Duration(i)*s.Step.Duration() - g.start
 		sums[min(max(int(at/g.step), 0), g.n-1)] += n
 	}
-	all := make([]point, 0, g.n+1)
+	all := make([]chart.Point, 0, g.n+1)
 	for i, n := range sums {
-		all = append(all, point{X: (g.start + time.Duration(i)*g.step).Seconds(), Y: float64(n)})
+		all = append(all, chart.Point{X: (g.start + time.Duration(i)*g.step).Seconds(), Y: float64(n)})
 	}
-	return append(all, point{X: (g.start + time.Duration(g.n)*g.step).Seconds(), Y: all[g.n-1].Y})
+	return append(all, chart.Point{X: (g.start + time.Duration(g.n)*g.step).Seconds(), Y: all[g.n-1].Y})
 }
 
 // unit returns the unit of the counts.
@@ -116,7 +143,7 @@ func (g grid) name(x float64) string {
 }
 
 func newDiagram(title, subtitle string, g grid) *diagram {
-	return &diagram{Reads: parts, Title: title, Subtitle: subtitle, xLabel: "UTC", yLabel: g.unit()}
+	return &diagram{Reads: parts, Title: title, Subtitle: subtitle, x: chart.Axis{Label: "UTC", Kind: chart.Time}, y: chart.Axis{Label: g.unit()}}
 }
 
 // finish tabulates counts over time. The point that ends the last part gets no row.
@@ -131,13 +158,13 @@ func (d *diagram) finish(g grid) *diagram {
 func overTime(r *simulate.Result) (all []*diagram) {
 	if g := gridOf(&r.Series); g.n > 0 {
 		d := newDiagram("Requests over time", "all includes refused", g)
-		d.add(series{Name: "all", kind: area, step: true, points: g.points(&r.Series, r.Series.Requests)}, blue)
-		d.add(series{Name: "refused", kind: area, step: true, points: g.points(&r.Series, r.Series.Refused)}, red)
+		d.add(series{Name: "all", Series: chart.Series{Kind: chart.Area, Step: true, Points: g.points(&r.Series, r.Series.Requests)}}, blue)
+		d.add(series{Name: "refused", Series: chart.Series{Kind: chart.Area, Step: true, Points: g.points(&r.Series, r.Series.Refused)}}, red)
 		if len(r.Series.Delayed) > 0 {
-			d.add(series{Name: "delayed", step: true, points: g.points(&r.Series, r.Series.Delayed)}, orange)
+			d.add(series{Name: "delayed", Series: chart.Series{Step: true, Points: g.points(&r.Series, r.Series.Delayed)}}, orange)
 		}
 		if len(r.Series.Reused) > 0 {
-			d.add(series{Name: "reused", step: true, points: g.points(&r.Series, r.Series.Reused)}, green)
+			d.add(series{Name: "reused", Series: chart.Series{Step: true, Points: g.points(&r.Series, r.Series.Reused)}}, green)
 		}
 		all = append(all, d.finish(g))
 	}
@@ -167,16 +194,16 @@ func byClient(r *simulate.Result) *diagram {
 		return nil
 	}
 	d := newDiagram("Refused requests by client", "the clients with the most refused requests", g)
-	d.yLabel = "refused " + d.yLabel // a scale other than the one for all requests
+	d.y.Label = "refused " + d.y.Label // a scale other than the one for all requests
 	for i, c := range hit {
-		d.add(series{Name: printable(c.ClientID), step: true, points: g.points(c.Series, c.Series.Refused)}, tints[i])
+		d.add(series{Name: printable(c.ClientID), Series: chart.Series{Step: true, Points: g.points(c.Series, c.Series.Refused)}}, tints[i])
 	}
 	return d.finish(g)
 }
 
 // below returns the start of an axis of percent that ends at 100.
-func below(points []point) float64 {
-	lowest := slices.MinFunc(points, func(a, b point) int { return cmp.Compare(a.Y, b.Y) }).Y
+func below(points []chart.Point) float64 {
+	lowest := slices.MinFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.Y, b.Y) }).Y
 	switch {
 	case lowest >= 99:
 		return 99

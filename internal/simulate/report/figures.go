@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/chart"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -27,11 +28,11 @@ func Sentence(r *simulate.Result) string {
 func headlines(r *simulate.Result) []figure {
 	t := &r.Total
 	all := []figure{
-		{Name: "Requests", Value: count(t.Requests)},
-		{Name: "Refused", Value: count(t.Refused()), Note: Percent(t.RefusedShare()), Alarm: t.Refused() > 0},
+		{Name: "Requests", Value: chart.Count(t.Requests)},
+		{Name: "Refused", Value: chart.Count(t.Refused()), Note: Percent(t.RefusedShare()), Alarm: t.Refused() > 0},
 		{
-			Name: "Clients hit", Value: count(r.ClientsHit), Alarm: r.ClientsHit > 0,
-			Note: fmt.Sprintf("of %s, %s", count(r.ClientCount), Percent(simulate.Share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
+			Name: "Clients hit", Value: chart.Count(r.ClientsHit), Alarm: r.ClientsHit > 0,
+			Note: fmt.Sprintf("of %s, %s", chart.Count(r.ClientCount), Percent(simulate.Share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
 		},
 		{Name: "Users hit", Value: About(r.UsersHit, r.UsersEstimated), Alarm: r.UsersHit > 0},
 	}
@@ -45,7 +46,7 @@ func headlines(r *simulate.Result) []figure {
 		{"Failed", "for another reason; not counted", t.Failed},
 	} {
 		if f.n > 0 {
-			all = append(all, figure{Name: f.name, Value: count(f.n), Note: f.note})
+			all = append(all, figure{Name: f.name, Value: chart.Count(f.n), Note: f.note})
 		}
 	}
 	return append(all, figure{
@@ -57,12 +58,12 @@ func headlines(r *simulate.Result) []figure {
 func lines(l *traffic.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{
-		{Name: "Token requests", Value: count(l.Read), Note: Percent(simulate.Share(l.Read, all))},
-		{Name: "Skipped", Value: count(l.Skipped), Note: "not token requests"},
-		{Name: "Unread", Value: count(l.Unread), Note: Percent(simulate.Share(l.Unread, all)), Alarm: l.Unread > 0},
+		{Name: "Token requests", Value: chart.Count(l.Read), Note: Percent(simulate.Share(l.Read, all))},
+		{Name: "Skipped", Value: chart.Count(l.Skipped), Note: "not token requests"},
+		{Name: "Unread", Value: chart.Count(l.Unread), Note: Percent(simulate.Share(l.Unread, all)), Alarm: l.Unread > 0},
 	}
 	if l.Reordered > 0 {
-		figures = append(figures, figure{Name: "Reordered", Value: count(l.Reordered), Note: "out of order in the log"})
+		figures = append(figures, figure{Name: "Reordered", Value: chart.Count(l.Reordered), Note: "out of order in the log"})
 	}
 	return figures
 }

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/chart"
 )
 
 // printable writes unprintable characters as in a Go string. A name is then on one line and in one
@@ -35,21 +36,12 @@ func printableLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// count writes a number with commas.
-func count[N int | int64 | uint64](n N) string {
-	digits := strconv.FormatInt(int64(n), 10)
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
-}
-
 // About writes a number, and marks an estimate.
 func About(n uint64, estimated bool) string {
 	if estimated {
-		return "~" + count(n)
+		return "~" + chart.Count(n)
 	}
-	return count(n)
+	return chart.Count(n)
 }
 
 // Percent writes a share with at least two digits. It never rounds a part to nothing or to all.
@@ -102,5 +94,5 @@ func counted[N int | int64 | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return count(n) + " " + many
+	return chart.Count(n) + " " + many
 }

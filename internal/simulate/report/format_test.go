@@ -24,13 +24,6 @@ func TestExactPercent(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		check.Equal(t, "count", count(n), want)
-	}
-}
-
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[simulate.Seconds]string{0: "0s", 0.0004: "0s", 0.25: "250ms", 57.001: "57s", 90: "1m30s", 3600: "1h", 90061: "25h1m1s"} {

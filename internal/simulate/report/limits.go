@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/chart"
 )
 
 // whatIf is the comparison of limits.
@@ -23,18 +24,18 @@ func whatIfOf(all []simulate.WhatIf) *whatIf {
 }
 
 func whatIfDiagram(all []simulate.WhatIf) *diagram {
-	d := &diagram{Reads: points, Title: "Limits compared", Subtitle: "clients hit and requests refused by each limit", yLabel: "%"}
-	clients, requests := make([]point, len(all)), make([]point, len(all))
+	d := &diagram{Reads: points, Title: "Limits compared", Subtitle: "clients hit and requests refused by each limit", y: chart.Axis{Label: "%"}}
+	clients, requests := make([]chart.Point, len(all)), make([]chart.Point, len(all))
 	for i := range all {
 		w := &all[i]
-		d.names = append(d.names, printable(w.Limit))
+		d.x.Names = append(d.x.Names, printable(w.Limit))
 		hit := simulate.Share(uint64(w.ClientsHit), uint64(w.ClientCount)) //nolint:gosec // G115: not negative
-		clients[i] = point{X: float64(i), Y: 100 * hit}
-		requests[i] = point{X: float64(i), Y: 100 * w.RefusedShare}
+		clients[i] = chart.Point{X: float64(i), Y: 100 * hit}
+		requests[i] = chart.Point{X: float64(i), Y: 100 * w.RefusedShare}
 	}
-	d.add(series{Name: "clients hit", kind: bar, points: clients}, blue)
-	d.add(series{Name: "requests refused", kind: bar, points: requests}, red)
-	d.tabulate("Limit", func(x float64) string { return d.names[int(x)] }, func(y float64) cell { return part(y / 100) })
+	d.add(series{Name: "clients hit", Series: chart.Series{Kind: chart.Bar, Points: clients}}, blue)
+	d.add(series{Name: "requests refused", Series: chart.Series{Kind: chart.Bar, Points: requests}}, red)
+	d.tabulate("Limit", func(x float64) string { return d.x.Names[int(x)] }, func(y float64) cell { return part(y / 100) })
 	return d
 }
 
@@ -49,7 +50,7 @@ func targetOf(t *simulate.Target) *target {
 	v := &target{
 		Title: fmt.Sprintf("Lowest limit that leaves %s of %s untouched: %s", ExactPercent(t.Share), t.Of, printable(t.Limit)),
 		Sentence: fmt.Sprintf("It leaves %s of %s %s untouched, %s.",
-			count(t.Untouched), count(t.Count), t.Of, Percent(simulate.Share(t.Untouched, t.Count))),
+			chart.Count(t.Untouched), chart.Count(t.Count), t.Of, Percent(simulate.Share(t.Untouched, t.Count))),
 		Stability: stability(t),
 	}
 	if len(t.Outstanding) > 0 {
@@ -73,11 +74,11 @@ func stability(t *simulate.Target) string {
 	case len(t.Days) == 0:
 		return "The log covers one day, which does not show how stable the answer is: replay more days."
 	case t.Min == t.Max && t.Min != t.Requests:
-		return fmt.Sprintf("Whichever of the %d days is left out, the answer is %s.", len(t.Days), count(t.Min))
+		return fmt.Sprintf("Whichever of the %d days is left out, the answer is %s.", len(t.Days), chart.Count(t.Min))
 	case t.Min == t.Max:
-		return fmt.Sprintf("It is stable: the answer is %s, whichever of the %d days is left out.", count(t.Min), len(t.Days))
+		return fmt.Sprintf("It is stable: the answer is %s, whichever of the %d days is left out.", chart.Count(t.Min), len(t.Days))
 	}
-	return fmt.Sprintf("If one of the %d days is left out, the answer is between %s and %s.", len(t.Days), count(t.Min), count(t.Max))
+	return fmt.Sprintf("If one of the %d days is left out, the answer is between %s and %s.", len(t.Days), chart.Count(t.Min), chart.Count(t.Max))
 }
 
 func curveDiagram(t *simulate.Target) *diagram {
@@ -89,24 +90,24 @@ func curveDiagram(t *simulate.Target) *diagram {
 		Reads:    steps,
 		Title:    fmt.Sprintf("Untouched %s by limit", t.Of),
 		Subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
-		xLabel:   "limit, requests per " + per, Log: true,
-		yLabel: "% untouched", yMax: 100,
+		x:        chart.Axis{Label: "limit, requests per " + per, Kind: chart.Log},
+		y:        chart.Axis{Label: "% untouched", Max: 100},
 	}
-	untouched := make([]point, len(t.Curve))
+	untouched := make([]chart.Point, len(t.Curve))
 	for i, p := range t.Curve {
-		untouched[i] = point{X: float64(p.Requests), Y: 100 * simulate.Share(p.Untouched, t.Count)}
+		untouched[i] = chart.Point{X: float64(p.Requests), Y: 100 * simulate.Share(p.Untouched, t.Count)}
 	}
-	d.yMin = below(append([]point{{Y: 100 * t.Share}}, untouched...))
-	d.add(series{Name: "untouched", step: true, dots: len(untouched) <= 40, points: untouched}, blue)
+	d.y.Min = below(append([]chart.Point{{Y: 100 * t.Share}}, untouched...))
+	d.add(series{Name: "untouched", Series: chart.Series{Step: true, Dots: len(untouched) <= 40, Points: untouched}}, blue)
 	d.tabulate("Limit", func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }, func(y float64) cell { return part(y / 100) })
 	first, last, found := untouched[0].X, untouched[len(untouched)-1].X, float64(t.Requests)
 	d.add(series{
-		Name: "target: " + ExactPercent(t.Share), Mark: true, dashes: "7 4",
-		points: []point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}},
+		Name: "target: " + ExactPercent(t.Share), Mark: true,
+		Series: chart.Series{Dashes: "7 4", Points: []chart.Point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}}},
 	}, red)
 	d.add(series{
-		Name: "found: " + printable(t.Limit), Mark: true, dashes: "2 2.5",
-		points: []point{{X: found, Y: d.yMin}, {X: found, Y: 100}},
+		Name: "found: " + printable(t.Limit), Mark: true,
+		Series: chart.Series{Dashes: "2 2.5", Points: []chart.Point{{X: found, Y: d.y.Min}, {X: found, Y: 100}}},
 	}, green)
 	return d
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/chart"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -40,7 +41,7 @@ type cell struct {
 func text(s string) cell { return cell{Text: printable(s)} }
 
 func number[N int | int64 | uint64](n N) cell {
-	return cell{Text: count(n), Sort: strconv.FormatInt(int64(n), 10), Number: true}
+	return cell{Text: chart.Count(n), Sort: strconv.FormatInt(int64(n), 10), Number: true}
 }
 
 func part(share float64) cell {
@@ -136,7 +137,7 @@ func worstMinute(c *simulate.Client) cell {
 		return nothing
 	}
 	return cell{
-		Text: fmt.Sprintf("%s: %s of %s", m.At.UTC().Format("2006-01-02T15:04Z"), count(m.Refused), count(m.Requests)),
+		Text: fmt.Sprintf("%s: %s of %s", m.At.UTC().Format("2006-01-02T15:04Z"), chart.Count(m.Refused), chart.Count(m.Requests)),
 		Sort: strconv.FormatUint(m.Refused, 10), Number: true,
 	}
 }
@@ -154,7 +155,7 @@ func WhatIf(all []simulate.WhatIf) *Table {
 		if w.Found {
 			limit.Text += " (found)"
 		}
-		clients.Text += " of " + count(w.ClientCount)
+		clients.Text += " of " + chart.Count(w.ClientCount)
 		counts.Failed = 0 // as many with any limit
 		t.Rows = append(t.Rows, row{Cells: slices.Concat(
 			[]cell{limit, clients, users(w.UsersHit, w.UsersEstimated)}, outcomes(&counts), []cell{part(w.RefusedShare)},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"image/color"
 	"math"
 	"regexp"
 	"slices"
@@ -37,15 +36,15 @@ type view struct {
 func pictures() []picture {
 	const all, spiky = ".*", "batch-job|integrator"
 	return []picture{
-		{"ratelimit-denied-rate.png", []view{{
+		{"ratelimit-denied-rate.svg", []view{{
 			panel: "Ratelimit Denied Rate", title: "Ratelimit Denied Rate", job: limitedJob, clients: all,
 			subtitle: "requests answered with 429, by client",
 		}}},
-		{"ratelimit-allowed-rate.png", []view{{
+		{"ratelimit-allowed-rate.svg", []view{{
 			panel: "Ratelimit Allowed Rate", title: "Ratelimit Allowed Rate", job: limitedJob, clients: all,
 			subtitle: "admitted requests, and limits; dotted: clients that are never denied",
 		}}},
-		{"ratelimit-spikes.png", []view{{
+		{"ratelimit-spikes.svg", []view{{
 			panel: "Ratelimit Allowed Rate", title: "Without limits", job: unlimitedJob, clients: spiky, solid: true,
 			subtitle: "two clients; dry-run admits all their requests",
 		}, {
@@ -92,7 +91,7 @@ func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) 
 func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*chart.Chart, error) {
 	c := &chart.Chart{
 		Title: v.title, Subtitle: v.subtitle,
-		X: chart.Axis{Scale: chart.Time, Min: chart.Seconds(from), Max: chart.Seconds(to)},
+		X: chart.Axis{Kind: chart.Time, Min: chart.Seconds(from), Max: chart.Seconds(to)},
 		Y: chart.Axis{Label: "requests/s"},
 	}
 	values := variables
@@ -107,10 +106,10 @@ func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*ch
 		}
 		lines := linesOf(q.Legend, found)
 		for i := range lines {
-			if lines[i].Dash == chart.Dotted && v.solid {
-				lines[i].Dash = chart.Solid
+			if lines[i].Dashes == chart.Dotted && v.solid {
+				lines[i].Dashes = ""
 			}
-			if lines[i].Dash != chart.Dashed {
+			if lines[i].Dashes != chart.Dashed {
 				lines[i].Points = fromZero(lines[i].Points, from)
 				lines[i].Gap = longestGap.Seconds()
 			}
@@ -132,11 +131,11 @@ func fromZero(points []chart.Point, from time.Time) []chart.Point {
 	return append(before, points...)
 }
 
-// colorOf returns the colour of a client, the same in every picture; nil for other series.
-func colorOf(client string) color.Color {
+// colorOf returns the colour of a client, the same in every picture; "" for other series.
+func colorOf(client string) string {
 	i := slices.IndexFunc(traffic.DemoClients(), func(c traffic.Client) bool { return c.ID == client })
 	if i < 0 {
-		return nil
+		return ""
 	}
 	return chart.Palette(i)
 }
@@ -159,9 +158,9 @@ func linesOf(legend string, all model.Matrix) []chart.Series {
 		}
 		switch {
 		case strings.Contains(name, "limit "):
-			line.Dash = chart.Dashed
+			line.Dashes = chart.Dashed
 		case neverDenied.MatchString(name):
-			line.Dash = chart.Dotted
+			line.Dashes = chart.Dotted
 		}
 		if strings.HasPrefix(name, "default limit") {
 			line.Color = chart.Red

@@ -84,5 +84,5 @@ func TestCompared(t *testing.T) {
 	c := compared(o, o, 4*time.Second)
 	check.Equal(t, "all", c.Series[1].Points, []chart.Point{{X: 0, Y: 1}, {X: 2, Y: 0.5}, {X: 4, Y: 0.5}})
 	check.Equal(t, "of the loop", c.Series[2].Points, []chart.Point{{X: 0, Y: 0.5}, {X: 2, Y: 0.5}, {X: 4, Y: 0.5}})
-	check.OK(t, c.Write(filepath.Join(t.TempDir(), "chart.png")))
+	check.OK(t, c.Write(filepath.Join(t.TempDir(), "chart.svg")))
 }

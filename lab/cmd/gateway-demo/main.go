@@ -123,7 +123,7 @@ func compared(without, with *observed, length time.Duration) *chart.Chart {
 		line("with the gateway", with, ""),
 		line("with the gateway, the looping client only", with, looping),
 	}
-	series[0].Color, series[2].Dash = chart.Red, chart.Dotted
+	series[0].Color, series[2].Dashes = chart.Red, chart.Dotted
 	return &chart.Chart{
 		Title:    "Tokens that Keycloak issues",
 		Subtitle: fmt.Sprintf("%d clients; one of them loops from second %d on", len(clients()), int(quiet.Seconds())),

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"math"
@@ -38,9 +38,12 @@ func named(names []string, most int) scale {
 	return s
 }
 
-// linear returns an axis from low to high.
-func linear(low, high float64) scale {
-	return scale{low: low, high: high, ticks: ticksBetween(low, high, stepOf(high-low))}
+// linear returns an axis from low to high with at most most steps.
+func linear(low, high float64, most int) scale {
+	if low == high {
+		low, high = low-0.5, high+0.5
+	}
+	return scale{low: low, high: high, ticks: ticksBetween(low, high, stepOf(high-low, most))}
 }
 
 // fromZero returns an axis from 0 to a tick mark at least 2 % above the highest value.
@@ -48,15 +51,14 @@ func fromZero(highest float64) scale {
 	if highest <= 0 {
 		highest = 1
 	}
-	step := stepOf(highest)
+	step := stepOf(highest, 5)
 	high := step * math.Ceil(highest*1.02/step-1e-9)
 	return scale{high: high, ticks: ticksBetween(0, high, step)}
 }
 
-// stepOf returns a step of 1, 2 or 5 times a power of ten that divides a range into at most five
-// steps.
-func stepOf(span float64) float64 {
-	rough := span / 5
+// stepOf returns a step of 1, 2 or 5 times a power of ten that divides a range into at most most steps.
+func stepOf(span float64, most int) float64 {
+	rough := span / float64(most)
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
 	for _, m := range []float64{1, 2, 5} {
 		if m*power >= rough*(1-1e-9) {
@@ -81,7 +83,7 @@ func decimal(v, step float64) string {
 	case step >= 1e6 && v != 0:
 		return decimal(v/1e6, step/1e6) + " M"
 	case step >= 1:
-		return count(uint64(math.Round(v)))
+		return Count(int64(math.Round(v)))
 	}
 	return strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(step)-1e-9)), 64)
 }
@@ -155,4 +157,13 @@ func timeStep(span time.Duration, most int) (step time.Duration) {
 func place(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// Count writes a number with commas.
+func Count[N int | int64 | uint64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
 }

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func TestTicks(t *testing.T) {
 		"at a mark":   {fromZero(10), "0 | 2 | 4 | 6 | 8 | 10 | 12"},
 		"many":        {fromZero(1.4e6), "0 | 500,000 | 1,000,000 | 1,500,000"},
 		"millions":    {fromZero(4.4e6), "0 | 1 M | 2 M | 3 M | 4 M | 5 M"},
-		"percent":     {linear(90, 100), "90 | 92 | 94 | 96 | 98 | 100"},
+		"percent":     {linear(90, 100, 5), "90 | 92 | 94 | 96 | 98 | 100"},
 		"log":         {logarithmic(3, 70), "2 | 5 | 10 | 20 | 50 | 100"},
 		"log, wide":   {logarithmic(1, 2e8), "1 | 10 | 100 | 1,000 | 10,000 | 100,000 | 1 M | 10 M | 100 M"},
 		"log, 1":      {logarithmic(10, 10), "10 | 20"},
@@ -49,5 +49,12 @@ func TestTicks(t *testing.T) {
 		if got := s.fraction(v); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%v is at %v, want %v", v, got, want)
 		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		check.Equal(t, "count", Count(n), want)
 	}
 }
