@@ -1,4 +1,4 @@
-package decision_test
+package decision
 
 import (
 	"fmt"
@@ -9,12 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"oauth-server/lab/limiters"
 )
 
 // ample is a limit that is not reached: every request is admitted, which costs more than to deny it.
-var ample = limiters.Limit{Requests: 1_000_000_000, Window: time.Hour}
+var ample = quota{Requests: 1_000_000_000, Window: time.Hour}
 
 // How keys are chosen.
 const (
@@ -25,7 +23,7 @@ const (
 
 // BenchmarkDecision is one decision. With -cpu 1,2, ns/op is the time between two decisions of all processors.
 func BenchmarkDecision(b *testing.B) {
-	for _, m := range limiters.InMemory() {
+	for _, m := range inMemory() {
 		for _, all := range []struct {
 			keys    int
 			choices []string
@@ -45,7 +43,7 @@ func BenchmarkDecision(b *testing.B) {
 func BenchmarkDecisionInRedis(b *testing.B) {
 	const keys = 100_000
 	address := startRedis(b)
-	m := limiters.InRedis(address)
+	m := inRedis(address)
 	b.Run(fmt.Sprintf("limiter=%s/keys=%d", m.Name, keys), func(b *testing.B) {
 		l := filled(b, m, keys, 64)
 		b.Run("choice="+oneKey, func(b *testing.B) { decide(b, l, keys, oneKey) })
@@ -53,7 +51,7 @@ func BenchmarkDecisionInRedis(b *testing.B) {
 }
 
 // filled returns a limiter that knows all keys.
-func filled(b *testing.B, m limiters.Maker, keys, callers int) limiters.Limiter {
+func filled(b *testing.B, m maker, keys, callers int) limiter {
 	b.Helper()
 	l, err := m.New(ample, keys)
 	if err != nil {
@@ -65,13 +63,13 @@ func filled(b *testing.B, m limiters.Maker, keys, callers int) limiters.Limiter 
 }
 
 // fill sends the first request of each key.
-func fill(b *testing.B, l limiters.Limiter, keys, callers int) {
+func fill(b *testing.B, l limiter, keys, callers int) {
 	b.Helper()
 	var wg sync.WaitGroup
 	for caller := range callers {
 		wg.Go(func() {
 			for n := caller; n < keys; n += callers {
-				if !l.Allow(limiters.KeyOf(n)) {
+				if !l.Allow(keyOf(n)) {
 					b.Errorf("the first request of key %d is denied", n)
 				}
 			}
@@ -83,13 +81,13 @@ func fill(b *testing.B, l limiters.Limiter, keys, callers int) {
 	}
 }
 
-func decide(b *testing.B, l limiters.Limiter, keys int, choice string) {
+func decide(b *testing.B, l limiter, keys int, choice string) {
 	b.Helper()
 	const warm = 1000
 	var callers, denied atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		k, caller := limiters.NewKey(), callers.Add(1)
+		k, caller := newKey(), callers.Add(1)
 		random := rand.New(rand.NewPCG(uint64(caller), 1))
 		first, next := int(caller)*warm, 0
 		for pb.Next() {
@@ -118,7 +116,7 @@ func decide(b *testing.B, l limiters.Limiter, keys int, choice string) {
 // the processor time of one run.
 func BenchmarkMemory(b *testing.B) {
 	const keys, collections = 1_000_000, 3
-	for _, m := range limiters.InMemory() {
+	for _, m := range inMemory() {
 		b.Run("limiter="+m.Name, func(b *testing.B) {
 			for b.Loop() {
 				before := heap()
@@ -146,11 +144,11 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // asking asks for random keys until stop is called.
-func asking(l limiters.Limiter, keys int) (stop func()) {
+func asking(l limiter, keys int) (stop func()) {
 	var ended atomic.Bool
 	var asks sync.WaitGroup
 	asks.Go(func() {
-		random, k := rand.New(rand.NewPCG(1, 2)), limiters.NewKey()
+		random, k := rand.New(rand.NewPCG(1, 2)), newKey()
 		for !ended.Load() {
 			l.Allow(k.Number(random.IntN(keys)))
 		}

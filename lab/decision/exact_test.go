@@ -1,7 +1,8 @@
 // Package decision_test measures one decision of limiters that hold a hundred thousand and a million keys.
-package decision_test
+package decision
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/lab/limiters"
 	"oauth-server/lab/process"
 )
 
@@ -19,7 +19,13 @@ func startRedis(tb testing.TB) (address string) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") != "true" {
 		tb.Skip(err)
 	}
-	p, address, err := process.Redis(tb.Context(), tb.TempDir())
+	free, err := process.FreeAddresses(tb.Context(), 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free[0])
+	p, err := process.Start(process.AnyCore, tb.TempDir(), "redis", "redis-server", "--bind", "127.0.0.1", "--port", port,
+		"--save", "", "--appendonly", "no", "--dir", tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -28,35 +34,38 @@ func startRedis(tb testing.TB) (address string) {
 			tb.Error(err)
 		}
 	})
-	return address
+	if err := p.Await(tb.Context(), process.Listens(free[0])); err != nil {
+		tb.Fatal(err)
+	}
+	return free[0]
 }
 
 // TestLimitersAdmitTheirLimit: what is measured does the same work. Each limiter admits exactly its limit, of one
 // caller after the other and of several at once, and each key has a limit of its own.
 func TestLimitersAdmitTheirLimit(t *testing.T) {
 	t.Parallel()
-	admitTheirLimit(t, limiters.InMemory())
+	admitTheirLimit(t, inMemory())
 }
 
 // TestLimitersInRedisAdmitTheirLimit is the same with Redis.
 func TestLimitersInRedisAdmitTheirLimit(t *testing.T) {
 	t.Parallel()
-	admitTheirLimit(t, []limiters.Maker{limiters.InRedis(startRedis(t))})
+	admitTheirLimit(t, []maker{inRedis(startRedis(t))})
 }
 
-func admitTheirLimit(t *testing.T, all []limiters.Maker) {
+func admitTheirLimit(t *testing.T, all []maker) {
 	t.Helper()
 	const limit = 100
 	for _, m := range all {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			l, err := m.New(limiters.Limit{Requests: limit, Window: 10 * time.Hour}, 1000)
+			l, err := m.New(quota{Requests: limit, Window: 10 * time.Hour}, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
 			closeAfter(t, l)
 			for n, callers := range []int{1, 4} {
-				key := limiters.KeyOf(n)
+				key := keyOf(n)
 				l.Allow(key) // of several callers at once, only one may find no key
 				if got := admitted(l, key, callers, 2*limit) + 1; got != limit {
 					t.Errorf("%d callers: %d admitted, want %d", callers, got, limit)
@@ -67,7 +76,7 @@ func admitTheirLimit(t *testing.T, all []limiters.Maker) {
 }
 
 // closeAfter closes a limiter when the test has ended.
-func closeAfter(tb testing.TB, l limiters.Limiter) {
+func closeAfter(tb testing.TB, l limiter) {
 	tb.Helper()
 	if l.Close != nil {
 		tb.Cleanup(func() {
@@ -79,7 +88,7 @@ func closeAfter(tb testing.TB, l limiters.Limiter) {
 }
 
 // admitted sends n requests from each of the callers.
-func admitted(l limiters.Limiter, key string, callers, n int) int {
+func admitted(l limiter, key string, callers, n int) int {
 	var sum atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {
@@ -98,9 +107,9 @@ func admitted(l limiters.Limiter, key string, callers, n int) int {
 // TestKeys: a key written in place is that of its own string.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	k := limiters.NewKey()
+	k := newKey()
 	for n, want := range map[int]string{0: "client-000:user-0000000", 1_234_567: "client-567:user-1234567"} {
-		if got, own := k.Number(n), limiters.KeyOf(n); got != want || own != want {
+		if got, own := k.Number(n), keyOf(n); got != want || own != want {
 			t.Errorf("key %d is %q, and %q as a string of its own, want %q", n, got, own, want)
 		}
 	}

@@ -129,16 +129,6 @@ func (r *Result) Stalled(from, to time.Duration) (share float64) {
 	return share
 }
 
-// PerSecond returns how many requests ended in a second, from the first one that did to the last. So the time to connect
-// does not count.
-func (r *Result) PerSecond() float64 {
-	last := len(r.Records) - 1
-	if last < 1 {
-		return 0
-	}
-	return float64(last) / (r.Records[last].Done - r.Records[0].Done).Seconds()
-}
-
 // Figures are the requests of a stream that were due in an interval.
 type Figures struct {
 	// Took has the latency of each, sorted. Of one without an answer it is how long that was missing.

@@ -174,23 +174,6 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	return found, nil
 }
 
-// Redis starts a Redis that stores nothing, and returns its address.
-func Redis(ctx context.Context, dir string) (*Process, string, error) {
-	free, err := FreeAddresses(ctx, 1)
-	if err != nil {
-		return nil, "", err
-	}
-	_, port, _ := net.SplitHostPort(free[0])
-	p, err := Start(AnyCore, dir, "redis", "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := p.Await(ctx, Listens(free[0])); err != nil {
-		return nil, "", errors.Join(err, p.Stop())
-	}
-	return p, free[0], nil
-}
-
 // Main runs a command until it ends or is interrupted. If it fails, the program exits with status 1.
 func Main(name string, run func(ctx context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -55,15 +55,14 @@ func Memory(pid int) (Resident, error) {
 	return Resident{Peak: int64(s.VmHWM), Now: int64(s.VmRSS), File: int64(s.RssFile + s.RssShmem)}, err //nolint:gosec // G115: bytes of memory
 }
 
-// Written returns the bytes that a process has handed to write calls of files and sockets, and those that it made the kernel
-// write to a disk.
-func Written(pid int) (handedOver, disk float64, err error) {
+// Written returns the bytes that a process made the kernel write to a disk.
+func Written(pid int) (float64, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	io, err := p.IO()
-	return float64(io.WChar), float64(io.WriteBytes), err
+	return float64(io.WriteBytes), err
 }
 
 // Machine describes the machine: processors, kernel, Go version, memory. What cannot be read is left out.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,39 +168,4 @@ func linesOf(legend string, all model.Matrix) []chart.Series {
 	}
 	slices.SortFunc(lines, func(a, b chart.Series) int { return cmp.Compare(a.Name, b.Name) })
 	return lines
-}
-
-// querier answers PromQL with the current values.
-type querier interface {
-	now(ctx context.Context, expr string) (model.Vector, error)
-}
-
-// emptyPanels returns the queries of panels for which Prometheus has no data.
-func emptyPanels(ctx context.Context, p querier) ([]string, error) {
-	var names []string
-	for name, d := range dashboards.All() {
-		for _, q := range d.Queries() {
-			found, err := p.now(ctx, q.Expr(variables))
-			if err != nil {
-				return nil, err
-			}
-			if !hasNumber(found) && !mayBeEmpty[q.Legend] {
-				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
-			}
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// mayBeEmpty are the legends of queries that find nothing in the demonstration: limits for users
-// that differ from those for client_credentials.
-var mayBeEmpty = map[string]bool{
-	"default limit of each user ({{limit}})":          true,
-	"limit of each user of {{client_id}} ({{limit}})": true,
-}
-
-// hasNumber reports whether there is a value that is not NaN.
-func hasNumber(all model.Vector) bool {
-	return slices.ContainsFunc(all, func(s *model.Sample) bool { return !math.IsNaN(float64(s.Value)) })
 }

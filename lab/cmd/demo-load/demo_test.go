@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/lab/chart"
+	"oauth-server/lab/dashboards"
 	"oauth-server/lab/traffic"
 )
 
@@ -206,4 +209,52 @@ func checkPictures(t *testing.T, dir string) {
 			t.Errorf("%s: %v", pic.file, err)
 		}
 	}
+}
+
+// querier answers PromQL with the current values.
+type querier interface {
+	now(ctx context.Context, expr string) (model.Vector, error)
+}
+
+// emptyPanels returns the queries of panels for which Prometheus has no data.
+func emptyPanels(ctx context.Context, p querier) ([]string, error) {
+	var names []string
+	for name, d := range dashboards.All() {
+		for _, q := range d.Queries() {
+			found, err := p.now(ctx, q.Expr(variables))
+			if err != nil {
+				return nil, err
+			}
+			if !hasNumber(found) && !mayBeEmpty[q.Legend] {
+				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// mayBeEmpty are the legends of queries that find nothing in the demonstration: limits for users
+// that differ from those for client_credentials.
+var mayBeEmpty = map[string]bool{
+	"default limit of each user ({{limit}})":          true,
+	"limit of each user of {{client_id}} ({{limit}})": true,
+}
+
+// hasNumber reports whether there is a value that is not NaN.
+func hasNumber(all model.Vector) bool {
+	return slices.ContainsFunc(all, func(s *model.Sample) bool { return !math.IsNaN(float64(s.Value)) })
+}
+
+// now returns the current values of an expression.
+func (p *prometheus) now(ctx context.Context, expr string) (model.Vector, error) {
+	found, _, _, err := p.Query(ctx, expr, time.Time{})
+	values, ok := found.(model.Vector)
+	if err == nil && !ok {
+		err = fmt.Errorf("the result is a %s", found.Type())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("query prometheus: %w in %s", err, expr)
+	}
+	return values, nil
 }

@@ -21,19 +21,6 @@ func newPrometheus(url string) (*prometheus, error) {
 	return &prometheus{url, v1.NewAPI(client)}, err
 }
 
-// now returns the current values of an expression.
-func (p *prometheus) now(ctx context.Context, expr string) (model.Vector, error) {
-	found, _, _, err := p.Query(ctx, expr, time.Time{})
-	values, ok := found.(model.Vector)
-	if err == nil && !ok {
-		err = fmt.Errorf("the result is a %s", found.Type())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("query prometheus: %w in %s", err, expr)
-	}
-	return values, nil
-}
-
 // span returns the values of an expression between two times.
 func (p *prometheus) span(ctx context.Context, expr string, from, to time.Time, step time.Duration) (model.Matrix, error) {
 	found, _, _, err := p.QueryRange(ctx, expr, v1.Range{Start: from, End: to, Step: step})

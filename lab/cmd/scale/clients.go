@@ -26,12 +26,7 @@ func (w *world) measureClientsOf(ctx context.Context, s *servers.Store, n int, n
 	if err == nil && s.File == "" {
 		err = w.measureRegistrations(ctx, s, all, name)
 	}
-	if err = errors.Join(err, stopAll(all)); err != nil || s.File == "" {
-		return err
-	}
-	took, err := registerInFile(ctx, s, w.sizes.registrations) // the file has one process
-	w.setUsable(name, took)
-	return err
+	return errors.Join(err, stopAll(all))
 }
 
 // measureStart starts servers, three on MongoDB, and notes the cost of the first start.
@@ -91,21 +86,20 @@ func (w *world) measureUsable(ctx context.Context, all []*servers.Server, name s
 		took = append(took, time.Since(changed).Seconds())
 	}
 	w.figures[name+"answered"] = benchmark.Median(answered)
-	w.setUsable(name, took)
-	return nil
-}
-
-// setUsable sets how soon changes could be used, in seconds.
-func (w *world) setUsable(name string, took []float64) {
 	sum := 0.0
 	for _, v := range took {
 		sum += v
 	}
-	w.figures[name+"usable"] = sum / float64(max(len(took), 1))
-	w.figures[name+"usableWorst"] = slices.Max(append(took, 0))
+	w.figures[name+"usable"], w.figures[name+"usableWorst"] = sum/float64(len(took)), slices.Max(took)
+	return nil
 }
 
 func clientTables(w *world) string {
-	columns := append(costOfStart(), column{"usable after", "usable", seconds}, column{"at most", "usableWorst", seconds})
-	return w.tables("clients", w.sizes.clients, func(string) []column { return columns })
+	return w.tables("clients", w.sizes.clients, func(kind string) []column {
+		columns := costOfStart()
+		if kind == mongodb {
+			columns = append(columns, column{"usable after", "usable", seconds}, column{"at most", "usableWorst", seconds})
+		}
+		return columns
+	})
 }

@@ -15,8 +15,12 @@ import (
 	"oauth-server/lab/servers"
 )
 
-// open opens a store for do, in this process. No server may have a file open.
-func open(ctx context.Context, s *servers.Store, do func(opened app.Store, f *store.Follower) error) error {
+// together is how many clients or policies share an entry of the trail.
+const together = 1000
+
+// fill puts clients and policies into a store, with few entries of the trail: one by one they take hours. No server may
+// have the file open.
+func fill(ctx context.Context, s *servers.Store, clients, policies int) (err error) {
 	where := config.Store{Embedded: &config.Embedded{Path: s.File}}
 	if s.File == "" {
 		where = config.Store{MongoDB: &config.MongoDB{URI: s.URI, Database: s.Database}}
@@ -25,35 +29,26 @@ func open(ctx context.Context, s *servers.Store, do func(opened app.Store, f *st
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
 	f, err := store.NewFollower(ctx, opened)
-	if err == nil {
-		err = do(opened, f)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, opened.Close())
-}
-
-// together is how many clients or policies share an entry of the trail.
-const together = 1000
-
-// fill puts clients and policies into a store, with few entries of the trail: one by one they take hours.
-func fill(ctx context.Context, s *servers.Store, clients, policies int) error {
-	return open(ctx, s, func(_ app.Store, f *store.Follower) error {
-		for first := 0; first < clients; first += together {
-			if err := fillClients(ctx, f, first, min(clients, first+together)); err != nil {
-				return err
-			}
-		}
-		source, err := clientcfg.NewPolicySource(ctx, f, clientcfg.PolicyOptions{})
-		if err != nil {
+	for first := 0; first < clients; first += together {
+		if err := fillClients(ctx, f, first, min(clients, first+together)); err != nil {
 			return err
 		}
-		for first := 0; first < policies; first += together {
-			if err := fillPolicies(ctx, source, first, min(policies, first+together)); err != nil {
-				return err
-			}
+	}
+	source, err := clientcfg.NewPolicySource(ctx, f, clientcfg.PolicyOptions{})
+	if err != nil {
+		return err
+	}
+	for first := 0; first < policies; first += together {
+		if err := fillPolicies(ctx, source, first, min(policies, first+together)); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func fillClients(ctx context.Context, f *store.Follower, first, end int) error {
@@ -95,28 +90,4 @@ func fillPolicies(ctx context.Context, source *clientcfg.PolicySource, first, en
 		return clientcfg.Event{At: time.Now().UTC().Truncate(time.Millisecond), Action: "set", Target: "policies", Changes: changes}, nil
 	})
 	return err
-}
-
-// registerInFile registers clients in a process that has the directory, and returns after how many seconds it has each.
-func registerInFile(ctx context.Context, s *servers.Store, n int) (took []float64, err error) {
-	err = open(ctx, s, func(opened app.Store, f *store.Follower) error {
-		source, err := clientcfg.NewSource(ctx, f, nil)
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			c := client(i)
-			c.ID = fmt.Sprint("registered-", i)
-			began := time.Now()
-			if err := errors.Join(opened.CreateClient(ctx, c, clientcfg.Event{}), f.Refresh(ctx)); err != nil {
-				return err
-			}
-			if _, ok := source.Client(c.ID); !ok {
-				return fmt.Errorf("%s is registered and not found: %w", c.ID, clientcfg.ErrNotFound)
-			}
-			took = append(took, time.Since(began).Seconds())
-		}
-		return nil
-	})
-	return took, err
 }

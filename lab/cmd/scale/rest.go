@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -124,17 +122,15 @@ func (a *atRest) measure(ctx context.Context, d time.Duration) (figures, error) 
 const (
 	commandsRow  = "commands"
 	answersRow   = "answers"
-	commitsRow   = "commits"
 	writtenRow   = "written"
 	processorRow = "processor"
 )
 
-// asked returns the totals so far of commands, commits and bytes of the store.
+// asked returns the totals so far of commands and bytes of the store.
 func (a *atRest) asked() (figures, error) {
 	if a.kind == embedded {
-		n, err := commits(a.store.File)
-		_, disk, failed := process.Written(a.running[0].PID())
-		return figures{commitsRow: float64(n), writtenRow: disk / 1024}, errors.Join(err, failed)
+		disk, err := process.Written(a.running[0].PID())
+		return figures{writtenRow: disk / 1024}, err
 	}
 	all := figures{}
 	for command, t := range a.proxy.Traffic() {
@@ -143,28 +139,6 @@ func (a *atRest) asked() (figures, error) {
 		all[answersRow] += float64(t.Received) / 1024
 	}
 	return all, nil
-}
-
-// commits returns how many transactions have been committed to an embedded file, which another process may
-// have open: the number is in the newer of the two meta pages of bbolt.
-func commits(path string) (newest uint64, err error) {
-	f, err := os.Open(path) //nolint:gosec // G304: a file that this program made
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = f.Close() }()
-	for i := range int64(2) {
-		meta := make([]byte, 64)
-		const header, magic = 16, 0xED0CDAED
-		if _, err := f.ReadAt(meta, i*int64(os.Getpagesize())+header); err != nil {
-			return 0, err
-		}
-		if binary.LittleEndian.Uint32(meta) != magic {
-			return 0, fmt.Errorf("%s: no meta page of bbolt", path)
-		}
-		newest = max(newest, binary.LittleEndian.Uint64(meta[48:]))
-	}
-	return newest, nil
 }
 
 // purposes say what commands at rest are for.
@@ -190,7 +164,7 @@ func restTables(w *world) string {
 		[2]string{processorRow, "processor time of the instance, ms per second | "})
 	return "\nMongoDB, commands per instance and minute:\n\n" + w.figures.rest("command | for", databases, commands) +
 		"\nThe embedded file, per minute:\n\n" + w.figures.rest("what", files, [][2]string{
-		{commitsRow, "commits (two fsyncs each)"}, {writtenRow, "written to disk, KiB"}, {processorRow, "processor time, ms per second"},
+		{writtenRow, "written to disk, KiB"}, {processorRow, "processor time, ms per second"},
 	})
 }
 

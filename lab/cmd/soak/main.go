@@ -84,9 +84,9 @@ func userName(n int) string { return fmt.Sprintf("user-%03d", n) }
 
 // soak is a running server and those who use it.
 type soak struct {
-	server          *servers.Server
-	own, refreshing *good
-	token           string // an access token of attackAPI
+	server *servers.Server
+	good   *good
+	token  string // an access token of attackAPI
 }
 
 // start builds the server, registers clients and users, starts it, and signs in.
@@ -96,20 +96,19 @@ func start(ctx context.Context, dir string) (*soak, error) {
 		return nil, err
 	}
 	store := servers.InFile(binary, dir, "data")
-	var own, refreshing []*goodClient
+	var clients []*goodClient
 	errs := []error{
 		store.CreateClient(ctx, attackAPI, "--grant=client_credentials"), store.CreateUser(ctx, attackUser, password),
 		store.CreateClient(ctx, attackApp, "--public", "--scope=read", "--grant=refresh_token", "--grant=password"),
 	}
 	for n := range goodCount {
 		c := &goodClient{id: goodID(n)}
+		clients = append(clients, c)
 		if n%2 == 0 {
-			own = append(own, c)
 			errs = append(errs, store.CreateClient(ctx, c.id, "--scope=read", "--grant=client_credentials"))
 			continue
 		}
 		c.user = userName(n)
-		refreshing = append(refreshing, c)
 		errs = append(errs, store.CreateUser(ctx, c.user, password),
 			store.CreateClient(ctx, c.id, "--scope=read", "--grant=refresh_token", "--grant=password"))
 	}
@@ -120,7 +119,7 @@ func start(ctx context.Context, dir string) (*soak, error) {
 	if s.server, err = store.Serve(ctx, process.AnyCore, serverConfig()); err != nil {
 		return nil, err
 	}
-	s.own, s.refreshing = newGood(s.server, own), newGood(s.server, refreshing)
+	s.good = &good{server: s.server, free: clients, open: map[int]*goodClient{}}
 	if err := s.signIn(ctx); err != nil {
 		return nil, errors.Join(err, s.server.Stop())
 	}
@@ -128,7 +127,10 @@ func start(ctx context.Context, dir string) (*soak, error) {
 }
 
 func (s *soak) signIn(ctx context.Context) error {
-	for _, c := range s.refreshing.free {
+	for _, c := range s.good.free {
+		if c.user == "" {
+			continue
+		}
 		a, err := s.server.Token(ctx, c.id, servers.SignIn(c.user, password))
 		if err != nil {
 			return err

@@ -41,18 +41,18 @@ func phases(duration time.Duration) []phase {
 
 // figures holds the observations of a phase.
 type figures struct {
-	phase           phase
-	own, refreshing load.Figures
-	attacks         map[attackKind]map[string]int // outcomes
-	used            []process.Usage               // five times a second
-	cores           process.Shares
-	load            float64 // cores that this program used
+	phase        phase
+	load.Figures                               // of the good clients
+	attacks      map[attackKind]map[string]int // outcomes
+	used         []process.Usage               // five times a second
+	cores        process.Shares
+	load         float64 // cores that this program used
 }
 
 // run runs a phase: the requests of the good clients and of the attacks, while the server is observed.
 func (s *soak) run(ctx context.Context, p phase) (_ figures, err error) {
 	f := figures{phase: p, attacks: map[attackKind]map[string]int{}}
-	streams, kinds := []load.Stream{s.own.stream(p.length), s.refreshing.stream(p.length)}, []attackKind{"", ""}
+	streams, kinds := []load.Stream{s.good.stream(p.length)}, []attackKind{""}
 	watching, end := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
@@ -87,12 +87,10 @@ func (s *soak) run(ctx context.Context, p phase) (_ figures, err error) {
 	if err := errors.Join(err, failed); err != nil {
 		return f, err
 	}
-	for i, r := range results {
-		if kinds[i] != "" {
-			f.add(kinds[i], r.Between(0, p.length).Statuses)
-		}
+	f.Figures = results[0].Between(0, p.length)
+	for i, r := range results[1:] {
+		f.add(kinds[i+1], r.Between(0, p.length).Statuses)
 	}
-	f.own, f.refreshing = results[0].Between(0, p.length), results[1].Between(0, p.length)
 	f.cores = process.Between(f.used, results[0].Began, results[0].Began.Add(p.length))
 	f.load = (selfThen - self).Seconds() / p.length.Seconds()
 	f.cores.Others = max(0, f.cores.Others-f.load)
@@ -104,13 +102,22 @@ func (f *figures) add(kind attackKind, statuses map[int]int) {
 	if f.attacks[kind] == nil {
 		f.attacks[kind] = map[string]int{}
 	}
+	for name, n := range named(statuses) {
+		f.attacks[kind][name] += n
+	}
+}
+
+// named returns outcomes by their name.
+func named(statuses map[int]int) map[string]int {
+	all := map[string]int{}
 	for status, n := range statuses {
 		name, without := map[int]string{load.HungUp: "no answer", load.Closed: "closed"}[status]
 		if !without {
 			name = fmt.Sprint(status)
 		}
-		f.attacks[kind][name] += n
+		all[name] = n
 	}
+	return all
 }
 
 // from returns the addresses that the attacks come from.

@@ -25,34 +25,8 @@ const (
 	minFlat = 30 * time.Second
 )
 
-// latencies returns the sorted latencies of all good requests. Failures are among them: a quick refusal does not make a
-// client wait less.
-func (f *figures) latencies() []time.Duration {
-	all := slices.Concat(f.own.Took, f.refreshing.Took)
-	slices.Sort(all)
-	return all
-}
-
-// requests returns how many requests the good clients sent, and those that did not succeed by outcome.
-func (f *figures) requests() (n, failed int, by map[string]int) {
-	both := figures{attacks: map[attackKind]map[string]int{"": {}}}
-	both.add("", f.own.Statuses)
-	both.add("", f.refreshing.Statuses)
-	by = both.attacks[""]
-	for outcome, count := range by {
-		if n += count; outcome != "200" {
-			failed += count
-		}
-	}
-	delete(by, "200")
-	return n, failed, by
-}
-
 // success is the share of good requests that succeeded, 0 without requests.
-func (f *figures) success() float64 {
-	n, failed, _ := f.requests()
-	return float64(n-failed) / float64(max(n, 1))
-}
+func (f *figures) success() float64 { return float64(f.Statuses[200]) / float64(max(len(f.Took), 1)) }
 
 // memory returns the highest resident memory in the middle and in the last third of the phase.
 func (f *figures) memory() (middle, last int64) {
@@ -71,10 +45,11 @@ func (f *figures) memory() (middle, last int64) {
 // misses lists the bounds that the phase misses.
 func (f *figures) misses() (all []string) {
 	if share := f.success(); share < minSuccess {
-		_, _, by := f.requests()
+		by := named(f.Statuses)
+		delete(by, "200")
 		all = append(all, fmt.Sprintf("%.3f %% of requests succeeded, not %.1f %% (%s)", 100*share, 100*minSuccess, outcomes(by)))
 	}
-	if p99 := load.Percentile(f.latencies(), 99); p99 >= maxP99 {
+	if p99 := load.Percentile(f.Took, 99); p99 >= maxP99 {
 		all = append(all, fmt.Sprintf("p99 is %s ms, not below %s ms", ms(p99), ms(maxP99)))
 	}
 	middle, last := f.memory()
@@ -109,13 +84,11 @@ func report(all []figures) string {
 	attacks := ""
 	for i := range all {
 		f := &all[i]
-		n, failed, _ := f.requests()
-		took := f.latencies()
-		p := func(percent float64) string { return ms(load.Percentile(took, percent)) }
+		n := len(f.Took)
+		p := func(percent float64) string { return ms(load.Percentile(f.Took, percent)) }
 		clients = append(clients, []string{
-			f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(n), fmt.Sprint(failed), fmt.Sprintf("%.3f", 100*f.success()),
-			p(50), p(90), p(99), p(99.9), p(100), ms(load.Percentile(f.own.Took, 99)), ms(load.Percentile(f.refreshing.Took, 99)),
-			fmt.Sprintf("%.1f", 100*f.own.Stalled),
+			f.phase.name, fmt.Sprintf("%.0f", f.phase.length.Seconds()), fmt.Sprint(n), fmt.Sprint(n - f.Statuses[200]), fmt.Sprintf("%.3f", 100*f.success()),
+			p(50), p(90), p(99), p(99.9), p(100), fmt.Sprintf("%.1f", 100*f.Stalled),
 		})
 		middle, last := f.memory()
 		row := []string{f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20)}
@@ -129,9 +102,9 @@ func report(all []figures) string {
 	}
 	return fmt.Sprintf("\n%d good clients with %d requests a second each; %d slow connections; floods of %d requests a second each,\n"+
 		"from %d addresses; %s; load average %s\n", goodCount, goodRate, connections, floodRate, addresses, process.Machine(), process.LoadAverage()) +
-		"\nGood clients: latency in ms (cc: client_credentials). stalled: the part of the time in which this program did not run.\n\n" +
+		"\nGood clients: latency in ms; stalled: the part of the time in which this program did not run.\n\n" +
 		page.Markdown([]string{
-			"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "p99 cc", "p99 refresh", "stalled %",
+			"phase", "s", "requests", "failed", "success %", "p50", "p90", "p99", "p99.9", "max", "stalled %",
 		}, clients) +
 		"\nServer: resident memory in MiB (highest of the middle and of the last third); cores in use\n" +
 		"with the processes that hash passwords; waited: how many cores more the server's threads could have used.\n\n" +

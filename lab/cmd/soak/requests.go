@@ -28,10 +28,6 @@ type good struct {
 	sent   int
 }
 
-func newGood(s *servers.Server, clients []*goodClient) *good {
-	return &good{server: s, free: clients, open: map[int]*goodClient{}}
-}
-
 // stream returns the requests of a phase. A connection less than clients leaves one client for the request that waits.
 func (g *good) stream(length time.Duration) load.Stream {
 	n := len(g.free)

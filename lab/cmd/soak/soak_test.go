@@ -46,24 +46,26 @@ func TestMisses(t *testing.T) {
 		figures figures
 		want    []string
 	}{
-		"all kept":        {figures{phase: long, own: requests(1000, 0, ms)}, nil},
-		"one in 1,000":    {figures{phase: long, own: requests(500, 1, ms), refreshing: requests(500, 0, ms)}, nil},
-		"two in 1,000":    {figures{phase: long, own: requests(1000, 2, ms)}, []string{"99.800 % of requests succeeded, not 99.9 % (503 x 2)"}},
-		"no requests":     {figures{phase: long}, []string{"0.000 % of requests succeeded, not 99.9 % ()"}},
-		"slow":            {figures{phase: long, own: requests(100, 0, 50*ms)}, []string{"p99 is 50.0 ms, not below 50.0 ms"}},
-		"one slow":        {figures{phase: long, own: requests(199, 0, ms), refreshing: requests(1, 0, time.Second)}, nil},
-		"memory":          {figures{phase: long, own: requests(1, 0, ms), used: rss(900, 100, 133)}, []string{"memory grew from 100 to 133 MiB"}},
-		"by 32 MiB":       {figures{phase: long, own: requests(1, 0, ms), used: rss(900, 900, 2, 100, 4, 132)}, nil},
-		"by a tenth":      {figures{phase: long, own: requests(1, 0, ms), used: rss(0, 1000, 1100)}, nil},
-		"memory, no time": {figures{phase: phase{length: time.Second}, own: requests(1, 0, ms), used: rss(1, 1, 900)}, nil},
+		"all kept":     {figures{phase: long, Figures: requests(1000, 0, ms)}, nil},
+		"one in 1,000": {figures{phase: long, Figures: requests(1000, 1, ms)}, nil},
+		"two in 1,000": {figures{phase: long, Figures: requests(1000, 2, ms)}, []string{"99.800 % of requests succeeded, not 99.9 % (503 x 2)"}},
+		"no requests":  {figures{phase: long}, []string{"0.000 % of requests succeeded, not 99.9 % ()"}},
+		"slow":         {figures{phase: long, Figures: requests(100, 0, 50*ms)}, []string{"p99 is 50.0 ms, not below 50.0 ms"}},
+		"one slow": {figures{phase: long, Figures: load.Figures{
+			Took: append(requests(199, 0, ms).Took, time.Second), Statuses: map[int]int{200: 200},
+		}}, nil},
+		"memory":          {figures{phase: long, Figures: requests(1, 0, ms), used: rss(900, 100, 133)}, []string{"memory grew from 100 to 133 MiB"}},
+		"by 32 MiB":       {figures{phase: long, Figures: requests(1, 0, ms), used: rss(900, 900, 2, 100, 4, 132)}, nil},
+		"by a tenth":      {figures{phase: long, Figures: requests(1, 0, ms), used: rss(0, 1000, 1100)}, nil},
+		"memory, no time": {figures{phase: phase{length: time.Second}, Figures: requests(1, 0, ms), used: rss(1, 1, 900)}, nil},
 	} {
 		check.Equal(t, name, tt.figures.misses(), tt.want)
 	}
 }
 
 func TestVerdict(t *testing.T) {
-	kept := figures{phase: phase{name: "kept"}, own: requests(1000, 0, 0)}
-	slow := figures{phase: phase{name: "slow"}, own: requests(1000, 0, time.Second)}
+	kept := figures{phase: phase{name: "kept"}, Figures: requests(1000, 0, 0)}
+	slow := figures{phase: phase{name: "slow"}, Figures: requests(1000, 0, time.Second)}
 	const missed = "MISSED in \"slow\": p99 is 1000.0 ms, not below 50.0 ms\n"
 	for _, tt := range []struct {
 		all  []figures

@@ -1,6 +1,4 @@
-// Package limiters has our limiter and other libraries behind one interface, so that they are
-// measured, and tested, on the same work: one limit for each key, and one request at a time.
-package limiters
+package decision
 
 import (
 	"context"
@@ -19,10 +17,11 @@ import (
 	"oauth-server/internal/syncer/clock"
 )
 
-// Limiter decides on the requests of keys.
-type Limiter struct {
+// limiter is our limiter or another library, to be measured and tested on the same work: one limit for each key, and one
+// request at a time.
+type limiter struct {
 	// Allow reports whether one more request of the key passes, and counts it. The limiter may keep the
-	// string of the first request of a key. Later strings may be of a [Key], so their bytes change.
+	// string of the first request of a key. Later strings may be of a [benchKey], so their bytes change.
 	Allow func(key string) bool
 	// Settle finishes the work that many new keys queued. It may be nil.
 	Settle func()
@@ -30,21 +29,21 @@ type Limiter struct {
 	Close func() error
 }
 
-// Limit is the limit of every key.
-type Limit struct {
+// quota is the limit of every key.
+type quota struct {
 	Requests int64
 	Window   time.Duration
 }
 
-// Maker makes limiters of one kind.
-type Maker struct {
+// maker makes limiters of one kind.
+type maker struct {
 	Name string
-	New  func(l Limit, keys int) (Limiter, error)
+	New  func(l quota, keys int) (limiter, error)
 }
 
-// InMemory returns the kinds that hold their counts in the process.
-func InMemory() []Maker {
-	return []Maker{
+// inMemory returns the kinds that hold their counts in the process.
+func inMemory() []maker {
+	return []maker{
 		{"ours", ours},
 		{"go-limiter", goLimiter}, // refills a count at each interval
 		{"throttled", gcra},       // generic cell rate algorithm
@@ -55,12 +54,12 @@ func InMemory() []Maker {
 
 // ours is the limiter as it runs in a server: with its clock, and attached to a syncer, so that every request also
 // queues its counter. The syncer itself is another measurement's; Settle stands in for it.
-func ours(l Limit, keys int) (Limiter, error) {
+func ours(l quota, keys int) (limiter, error) {
 	limit := ratelimit.NewLimit("limit", l.Requests, l.Window)
 	policy, err := ratelimit.Enforced(limit, limit)
 	counters, now := counting.NewCounters(keys), clock.New(nil).Now
 	shared := counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now})
-	return Limiter{
+	return limiter{
 		Allow: func(key string) bool {
 			k := ratelimit.Key{ClientID: key[:clientSize], Username: key[clientSize+1:]}
 			d := counters.Take(now(), k, policy, 1)
@@ -89,12 +88,12 @@ func settle(s *counting.Sync, now time.Time) {
 	}
 }
 
-func goLimiter(l Limit, keys int) (Limiter, error) {
+func goLimiter(l quota, keys int) (limiter, error) {
 	store, err := golimiter.New(&golimiter.Config{
 		Tokens: uint64(l.Requests), Interval: l.Window, InitialAlloc: keys, //nolint:gosec // G115: above 0
 	})
 	ctx := context.Background()
-	return Limiter{
+	return limiter{
 		Allow: func(key string) bool {
 			_, _, _, ok, err := store.Take(ctx, key)
 			return ok && err == nil
@@ -103,31 +102,31 @@ func goLimiter(l Limit, keys int) (Limiter, error) {
 	}, err
 }
 
-func gcra(l Limit, _ int) (Limiter, error) {
+func gcra(l quota, _ int) (limiter, error) {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
-		return Limiter{}, err
+		return limiter{}, err
 	}
-	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+	allowed, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 		MaxRate: throttled.PerDuration(int(l.Requests), l.Window), MaxBurst: int(l.Requests) - 1,
 	})
-	return Limiter{Allow: func(key string) bool {
-		limited, _, err := limiter.RateLimitCtx(context.Background(), key, 1)
+	return limiter{Allow: func(key string) bool {
+		limited, _, err := allowed.RateLimitCtx(context.Background(), key, 1)
 		return !limited && err == nil
 	}}, err
 }
 
-func fixedWindows(l Limit, _ int) (Limiter, error) {
+func fixedWindows(l quota, _ int) (limiter, error) {
 	store := memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "l", CleanUpInterval: time.Hour})
-	limiter := ulule.New(store, ulule.Rate{Period: l.Window, Limit: l.Requests})
-	return Limiter{Allow: func(key string) bool {
-		c, err := limiter.Get(context.Background(), key)
+	windows := ulule.New(store, ulule.Rate{Period: l.Window, Limit: l.Requests})
+	return limiter{Allow: func(key string) bool {
+		c, err := windows.Get(context.Background(), key)
 		return err == nil && !c.Reached
 	}}, nil
 }
 
 // tokenBuckets is golang.org/x/time/rate in a map, which is what many servers do by hand.
-func tokenBuckets(l Limit, keys int) (Limiter, error) {
+func tokenBuckets(l quota, keys int) (limiter, error) {
 	var mu sync.RWMutex
 	all := make(map[string]*rate.Limiter, keys)
 	add := func(key string) *rate.Limiter {
@@ -138,7 +137,7 @@ func tokenBuckets(l Limit, keys int) (Limiter, error) {
 		}
 		return all[key]
 	}
-	return Limiter{Allow: func(key string) bool {
+	return limiter{Allow: func(key string) bool {
 		mu.RLock()
 		bucket := all[key]
 		mu.RUnlock()

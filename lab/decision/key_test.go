@@ -1,4 +1,4 @@
-package limiters
+package decision
 
 import "unsafe"
 
@@ -11,26 +11,26 @@ const (
 	keySize    = len("client-000:user-0000000")
 )
 
-// Key is a key with bytes that are rewritten for each decision. In a server, too, the bytes of a key
+// benchKey is a key with bytes that are rewritten for each decision. In a server, too, the bytes of a key
 // were just read from a request and are in the cache.
-type Key struct{ text [keySize]byte }
+type benchKey struct{ text [keySize]byte }
 
-// NewKey returns the key of number 0.
-func NewKey() *Key {
-	k := new(Key)
+// newKey returns the key of number 0.
+func newKey() *benchKey {
+	k := new(benchKey)
 	copy(k.text[:], "client-000:user-0000000")
 	return k
 }
 
 // Number makes k the key of number n, which is valid until the next call.
-func (k *Key) Number(n int) string {
+func (k *benchKey) Number(n int) string {
 	digits(k.text[clientSize-3:clientSize], n%clients)
 	digits(k.text[keySize-7:], n)
 	return unsafe.String(&k.text[0], keySize) //nolint:gosec // G103: valid until the next call
 }
 
-// KeyOf returns the key of number n as a string of its own.
-func KeyOf(n int) string { return string([]byte(NewKey().Number(n))) }
+// keyOf returns the key of number n as a string of its own.
+func keyOf(n int) string { return string([]byte(newKey().Number(n))) }
 
 func digits(to []byte, n int) {
 	for i := len(to) - 1; i >= 0; i-- {
