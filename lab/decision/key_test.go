@@ -26,7 +26,7 @@ func newKey() *benchKey {
 func (k *benchKey) Number(n int) string {
 	digits(k.text[clientSize-3:clientSize], n%clients)
 	digits(k.text[keySize-7:], n)
-	return unsafe.String(&k.text[0], keySize) //nolint:gosec // G103: valid until the next call
+	return unsafe.String(&k.text[0], keySize) // valid until the next call
 }
 
 // keyOf returns the key of number n as a string of its own.
@@ -34,7 +34,7 @@ func keyOf(n int) string { return string([]byte(newKey().Number(n))) }
 
 func digits(to []byte, n int) {
 	for i := len(to) - 1; i >= 0; i-- {
-		to[i] = '0' + byte(n%10) //nolint:gosec // G115: below 10
+		to[i] = '0' + byte(n%10)
 		n /= 10
 	}
 }

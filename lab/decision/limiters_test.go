@@ -90,7 +90,7 @@ func settle(s *counting.Sync, now time.Time) {
 
 func goLimiter(l quota, keys int) (limiter, error) {
 	store, err := golimiter.New(&golimiter.Config{
-		Tokens: uint64(l.Requests), Interval: l.Window, InitialAlloc: keys, //nolint:gosec // G115: above 0
+		Tokens: uint64(l.Requests), Interval: l.Window, InitialAlloc: keys,
 	})
 	ctx := context.Background()
 	return limiter{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -208,16 +209,16 @@ func TestForgedAddressesThroughNginx(t *testing.T) {
 	}
 }
 
-// TestWrongPasswordsLockOnlyTheirAddress sends more than the 100 that the limit of an address allows.
+// TestWrongPasswordsLockOnlyTheirAddress sends more than the limit of an address allows.
 func TestWrongPasswordsLockOnlyTheirAddress(t *testing.T) {
-	b := startBehind(t, "--trusted-proxies=127.0.0.1")
-	const attacker, other = "127.0.0.2", "127.0.0.3"
+	const attacker, other, limit = "127.0.0.2", "127.0.0.3", 20
+	b := startBehind(t, "--trusted-proxies=127.0.0.1", fmt.Sprint("--failed-attempts-users-per-address=", limit))
 	wrong, status := 0, http.StatusForbidden
-	for ; status == http.StatusForbidden && wrong <= 2*100; wrong++ {
+	for ; status == http.StatusForbidden && wrong <= 2*limit; wrong++ {
 		status, _ = b.signIn(t, attacker, "user-"+strconv.Itoa(wrong), "wrong", http.Header{"X-Forwarded-For": {"198.51.100." + strconv.Itoa(wrong)}})
 	}
 	check.Equal(t, "the last answer to a wrong password", status, http.StatusTooManyRequests)
-	if wrong <= 100 { // where a frame of the limit ends meanwhile, a few more pass
+	if wrong <= limit { // where a frame of the limit ends meanwhile, a few more pass
 		t.Errorf("the address is locked after %d", wrong)
 	}
 	for from, want := range map[string]int{attacker: http.StatusTooManyRequests, other: http.StatusSeeOther, "::1": http.StatusSeeOther} {

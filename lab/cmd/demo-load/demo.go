@@ -22,10 +22,11 @@ import (
 
 // options configure [start].
 type options struct {
-	root    string  // directory of the project
-	dir     string  // directory for logs and data; it must exist
-	mongoDB string  // URI of the MongoDB that the servers share
-	scale   float64 // factor for all request rates
+	root    string        // directory of the project
+	dir     string        // directory for logs and data; it must exist
+	mongoDB string        // URI of the MongoDB that the servers share
+	scale   float64       // factor for all request rates
+	scrape  time.Duration // interval of Prometheus
 	// Names of databases there, for the servers that limit and the one that does not. The demo leaves
 	// its data in them.
 	database, comparison string
@@ -33,7 +34,7 @@ type options struct {
 
 var errNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get install prometheus)")
 
-// scrapeEvery is short, because a demonstration lasts a minute, and so that all instances are
+// scrapeEvery is the interval of Prometheus in the demonstration. It is short, because a demonstration lasts a minute, and so that all instances are
 // scraped at nearly the same time: what they admit together is drawn as of one time.
 const scrapeEvery = 250 * time.Millisecond
 
@@ -160,7 +161,7 @@ func (d *demo) startPrometheus(ctx context.Context) error {
 		return err
 	}
 	file := filepath.Join(d.dir, "prometheus.yml")
-	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules,
+	text := fmt.Sprintf(prometheusConfig, milliseconds(d.scrape), rules,
 		limitedJob, quoted(d.limited.admins), unlimitedJob, quoted(d.unlimited.admins), gatewayJob, quoted(d.gateway.admins))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err

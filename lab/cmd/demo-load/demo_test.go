@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -37,7 +38,7 @@ func TestDashboardsAndRulesUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	from := time.Now()
 	d, err := start(t.Context(), options{
-		root: "../../..", dir: dir, scale: 0.6, mongoDB: proxy.URI, database: database, comparison: comparison,
+		root: "../../..", dir: dir, scale: 0.6, scrape: time.Second, mongoDB: proxy.URI, database: database, comparison: comparison,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,12 +128,10 @@ func without(found model.Vector, instances []string) (missing []string) {
 // fires.
 func checkData(ctx context.Context, t *testing.T, name string, p querier) {
 	t.Helper()
+	left := panels()
 	until(ctx, t, "Prometheus "+name+": panels without data", func() []string {
-		missing, err := emptyPanels(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return missing
+		left = empty(t, p, left)
+		return slices.Sorted(maps.Keys(left))
 	})
 	for _, alert := range now(t, p, `ALERTS{alertstate="firing"}`) {
 		t.Errorf("Prometheus %s: %s fires: %v", name, alert.Metric["alertname"], alert.Metric)
@@ -157,12 +156,9 @@ func checkNativeOnly(ctx context.Context, t *testing.T, e *engine) {
 		}
 		return []string{"OAuthClassicHistogramsMissing is not pending"}
 	})
-	empty, err := emptyPanels(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(empty, "service.json: Slow tokens A") {
-		t.Errorf("with native histograms only, Slow tokens has data; without: %q", empty)
+	without := empty(t, e, panels())
+	if _, found := without["service.json: Slow tokens A"]; !found {
+		t.Errorf("with native histograms only, Slow tokens has data; without: %q", slices.Sorted(maps.Keys(without)))
 	}
 }
 
@@ -216,22 +212,29 @@ type querier interface {
 	now(ctx context.Context, expr string) (model.Vector, error)
 }
 
-// emptyPanels returns the queries of panels for which Prometheus has no data.
-func emptyPanels(ctx context.Context, p querier) ([]string, error) {
-	var names []string
+// panels returns the queries of all panels by name, without those that find nothing in the demonstration.
+func panels() map[string]dashboards.Query {
+	all := map[string]dashboards.Query{}
 	for name, d := range dashboards.All() {
 		for _, q := range d.Queries() {
-			found, err := p.now(ctx, q.Expr(variables))
-			if err != nil {
-				return nil, err
-			}
-			if !hasNumber(found) && !mayBeEmpty[q.Legend] {
-				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
+			if !mayBeEmpty[q.Legend] {
+				all[fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID)] = q
 			}
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	return all
+}
+
+// empty returns those of the queries for which Prometheus has no data.
+func empty(t *testing.T, p querier, queries map[string]dashboards.Query) map[string]dashboards.Query {
+	t.Helper()
+	without := map[string]dashboards.Query{}
+	for name, q := range queries {
+		if !hasNumber(now(t, p, q.Expr(variables))) {
+			without[name] = q
+		}
+	}
+	return without
 }
 
 // mayBeEmpty are the legends of queries that find nothing in the demonstration: limits for users

@@ -44,7 +44,7 @@ func run(ctx context.Context, dir string, length time.Duration, pictures string)
 	fmt.Println("building the server, and starting it with Prometheus")
 	name := "demo_" + strings.ToLower(rand.Text())
 	d, err := start(ctx, options{
-		root: "..", dir: dir, scale: 1, mongoDB: uri, database: name, comparison: name + "_comparison",
+		root: "..", dir: dir, scale: 1, scrape: scrapeEvery, mongoDB: uri, database: name, comparison: name + "_comparison",
 	})
 	if err != nil {
 		return err

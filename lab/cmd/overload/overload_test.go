@@ -9,9 +9,9 @@ import (
 
 // TestShort runs all of it, shortly, on any processor, and without comparing times.
 func TestShort(t *testing.T) {
-	const short = 500 * time.Millisecond
+	const short = 300 * time.Millisecond
 	r, err := measure(t.Context(), settings{
-		controls: []string{"enforce"}, costs: short, capacity: time.Second, warm: short / 5, lasts: short, after: short,
+		controls: []string{"enforce"}, costs: short, capacity: short, warm: short / 5, lasts: short, after: short,
 		loads: []float64{0.5, 2}, tokens: []float64{0.5}, families: 500, attempts: 1, quiet: time.Second / 2,
 		anyCore: true, maxTokens: 1000,
 	})

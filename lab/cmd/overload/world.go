@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/app"
 	"oauth-server/internal/app/repositories"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
@@ -39,8 +42,8 @@ func shop(n int) string { return fmt.Sprintf("shop-%d", n%clients) }
 func web(n int) string  { return fmt.Sprintf("web-%d", n%clients) }
 func user(n int) string { return fmt.Sprintf("user-%d", n%users) }
 
-// config is the configuration of the server: no client of the mix gets near its limit, nor do failed attempts.
-func config(control string) string {
+// configuration is that of the server: no client of the mix gets near its limit, nor do failed attempts.
+func configuration(control string) string {
 	return fmt.Sprintf(`log: { level: error }
 tokens: { code_ttl: %s, refresh_grace: 10m } # callers who hung up come again with the token that they have
 passwords: { sign_ins_per_minute: 1000000 }
@@ -92,17 +95,31 @@ func (w *world) register(ctx context.Context) error {
 		return err
 	}
 	w.store = servers.InFile(binary, w.dir, "store")
-	scopes := []string{"--scope=read", "--scope=write"}
-	errs := []error{w.store.CreateClient(ctx, greedy, append(scopes, "--grant=client_credentials")...)}
+	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: w.store.File}})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	now := time.Now()
+	create := func(c clientcfg.Client) {
+		c.Scopes = []string{"read", "write"}
+		_, secret, err := app.CreateClient(ctx, store, c, now)
+		w.store.Secrets[c.ID] = secret
+		errs = append(errs, err)
+	}
+	create(clientcfg.Client{ID: greedy, Grants: []clientcfg.Grant{clientcfg.ClientCredentials}})
 	for n := range clients {
-		errs = append(errs,
-			w.store.CreateClient(ctx, shop(n), append(scopes, "--grant=client_credentials", "--grant=password")...),
-			w.store.CreateClient(ctx, web(n), append(scopes, "--redirect-uri="+redirectURI, "--first-party", "--without-pkce")...))
+		create(clientcfg.Client{ID: shop(n), Grants: []clientcfg.Grant{clientcfg.ClientCredentials, clientcfg.Password}})
+		create(clientcfg.Client{
+			ID: web(n), Grants: []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken}, RedirectURIs: []string{redirectURI},
+			FirstParty: true, WithoutPKCE: true,
+		})
 	}
 	for n := range users {
-		errs = append(errs, w.store.CreateUser(ctx, user(n), password))
+		_, err := app.CreateUser(ctx, store, user(n), password, clientcfg.NoAccess, now)
+		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, store.Close())...)
 }
 
 // end stops the server, removes the files, and returns err with what fails.
@@ -125,7 +142,7 @@ func (w *world) serve(ctx context.Context, control string, codes, families int) 
 		return fmt.Errorf("make codes: %w", err)
 	}
 	var err error
-	if w.server, err = w.store.Serve(ctx, w.serverCore, config(control)); err != nil {
+	if w.server, err = w.store.Serve(ctx, w.serverCore, configuration(control)); err != nil {
 		return err
 	}
 	w.families = nil
