@@ -75,7 +75,6 @@ var tables = []table{
 	{name: "keys"},
 	{name: "known_addresses"},
 	{name: "policies"},
-	{name: "reports"},
 	{name: "revocations"},
 	{name: "secret_uses"},
 	{name: "secrets"},

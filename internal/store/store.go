@@ -109,6 +109,8 @@ type Query struct {
 	// backend adds an overlap for writes that become visible out of order, so a query may return
 	// records again.
 	ChangedSince time.Time
+	// Omit is a member of Value that the caller does not need. The backend may leave it out.
+	Omit string
 }
 
 // ChangedOverlap is how far before [Query.ChangedSince] a backend starts. It is longer than a write

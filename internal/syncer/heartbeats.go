@@ -1,7 +1,6 @@
 package syncer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,12 +12,12 @@ import (
 	"oauth-server/internal/store"
 )
 
-// InstancesTable has the heartbeats of instances by ID, ReportsTable the reports that came with
-// them. They are separate because every instance reads all heartbeats every few seconds.
-var (
-	InstancesTable = store.Table{Name: "instances", Volatile: true}
-	ReportsTable   = store.Table{Name: "reports", Volatile: true}
-)
+// InstancesTable has the heartbeats of instances by ID, with their reports.
+var InstancesTable = store.Table{Name: "instances", Volatile: true}
+
+// withoutReports selects all heartbeats. Every instance reads them every few seconds, so their
+// reports, which are long, may be left out.
+var withoutReports = store.Query{Omit: "report"}
 
 // keptBeats is how long the heartbeat of a process that died is kept.
 const keptBeats = time.Hour
@@ -39,19 +38,20 @@ func NewHeartbeats(b store.Backend) *Heartbeats {
 
 // beat is the value of a heartbeat.
 type beat struct {
-	Time  time.Time `json:"time"`
-	Nonce string    `json:"nonce"`
+	Time   time.Time       `json:"time"`
+	Nonce  string          `json:"nonce"`
+	Report json.RawMessage `json:"report,omitempty"`
 }
 
 func encodeBeat(i *Instance) (store.Record, error) {
-	value, err := json.Marshal(beat{i.Time.UTC(), i.Nonce})
+	value, err := json.Marshal(beat{i.Time.UTC(), i.Nonce, i.Report})
 	return store.Record{Key: i.ID, Value: value, Expires: i.Time.Add(keptBeats)}, err
 }
 
 func decodeBeat(r *store.Record) (Instance, error) {
 	var v beat
 	err := store.Unmarshal(r, &v)
-	return Instance{ID: r.Key, Beaten: r.Changed, Time: v.Time, Nonce: v.Nonce}, err
+	return Instance{ID: r.Key, Beaten: r.Changed, Time: v.Time, Nonce: v.Nonce, Report: v.Report}, err
 }
 
 // Beat implements [Instances].
@@ -59,13 +59,7 @@ func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration)
 	if previous, err = h.put(ctx, &self); err != nil {
 		return nil, "", err
 	}
-	if len(self.Report) > 0 {
-		report := store.Record{Key: self.ID, Value: self.Report, Version: max(self.Time.UnixMilli(), 1), Expires: self.Time.Add(keptBeats)}
-		if err = h.beats.Backend.PutAll(ctx, ReportsTable, []store.Record{report}); err != nil {
-			return nil, "", err
-		}
-	}
-	all, err := h.list(ctx)
+	all, err := h.list(ctx, withoutReports)
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,8 +103,11 @@ func (h *Heartbeats) put(ctx context.Context, self *Instance) (previous string, 
 }
 
 // list reads all heartbeats, ordered by ID, and leaves out unreadable ones.
-func (h *Heartbeats) list(ctx context.Context) (all []Instance, err error) {
-	err = h.beats.List(ctx, store.Query{}, func(i Instance, _ store.Seen) error {
+func (h *Heartbeats) list(ctx context.Context, q store.Query) (all []Instance, err error) {
+	err = h.beats.List(ctx, q, func(i Instance, _ store.Seen) error {
+		if q.Omit != "" { // a file returns it anyway
+			i.Report = nil
+		}
 		all = append(all, i)
 		return nil
 	})
@@ -131,40 +128,26 @@ func LastLiving(all []Instance, now time.Time, ttl time.Duration) []Instance {
 
 // Alive implements [Instances].
 func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
-	now, all, err := h.now(ctx)
+	now, all, err := h.now(ctx, withoutReports)
 	return LastLiving(all, now, ttl), err
 }
 
 // now reads the time of the store and all heartbeats.
-func (h *Heartbeats) now(ctx context.Context) (now time.Time, all []Instance, err error) {
+func (h *Heartbeats) now(ctx context.Context, q store.Query) (now time.Time, all []Instance, err error) {
 	if now, err = h.beats.Backend.Now(ctx); err == nil {
-		all, err = h.list(ctx)
+		all, err = h.list(ctx, q)
 	}
 	return now, all, err
 }
 
 // Leave implements [Instances].
 func (h *Heartbeats) Leave(ctx context.Context, id string) error {
-	return errors.Join(h.beats.Backend.Delete(ctx, InstancesTable, nil, id), h.beats.Backend.Delete(ctx, ReportsTable, nil, id))
+	return h.beats.Backend.Delete(ctx, InstancesTable, nil, id)
 }
 
 // Reports returns the instances that have beaten within ttl, by the clock of the store, with their reports,
 // ordered by ID.
 func (h *Heartbeats) Reports(ctx context.Context, ttl time.Duration) ([]Instance, error) {
-	now, all, err := h.now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := Living(all, now, ttl)
-	keys, places := make([]string, len(list)), make(map[string]int, len(list))
-	for i := range list {
-		keys[i], places[list[i].ID] = list[i].ID, i
-	}
-	err = h.beats.Backend.Get(ctx, ReportsTable, func(r store.Record) error {
-		if r.Err == nil {
-			list[places[r.Key]].Report = bytes.Clone(r.Value)
-		}
-		return nil
-	}, keys...)
-	return list, err
+	now, all, err := h.now(ctx, store.Query{})
+	return Living(all, now, ttl), err
 }

@@ -181,6 +181,9 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 		filter = append(filter, bson.E{Key: "changed", Value: bson.D{{Key: "$gte", Value: since}}})
 	}
 	opts := options.Find().SetSort(byID(1)).SetLimit(int64(q.Limit))
+	if q.Omit != "" {
+		opts.SetProjection(field("value."+q.Omit, 0))
+	}
 	return s.eachRecord(ctx, "list "+t.Name, t, filter, opts, each)
 }
 

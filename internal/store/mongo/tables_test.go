@@ -86,6 +86,19 @@ func TestPutAllRace(t *testing.T) {
 	}
 }
 
+// TestOmit: the server leaves out the member of the value.
+func TestOmit(t *testing.T) {
+	t.Parallel()
+	s := openMigrated(t)
+	put(t, s, thing("a", `{"n":1,"long":{"n":2},"s":"x"}`), store.Seen{})
+	var values []string
+	check.OK(t, s.List(t.Context(), things, store.Query{Omit: "long"}, func(r store.Record) error {
+		values = append(values, string(r.Value))
+		return r.Err
+	}))
+	check.Equal(t, "values", values, []string{`{"n":1,"s":"x"}`})
+}
+
 func openMigrated(t *testing.T) *Store {
 	t.Helper()
 	uri, database, _ := strings.Cut(location(t), " ")

@@ -84,6 +84,7 @@ func Run(t *testing.T, target Target) {
 		{"selection and order", each, listsSelect},
 		{"pages while records change", each, listsPage},
 		{"changed since", each, listsChanged},
+		{"omit", each, listsOmit},
 		{"a follower of changes", one, listsFollow},
 		{"use within a list", one, listsReenter},
 		{"values", each, valuesReturn},

@@ -1,7 +1,6 @@
 package memstore_test
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"path/filepath"
@@ -226,16 +225,6 @@ func (b *tables) Put(ctx context.Context, t store.Table, r store.Record, seen st
 		return store.Seen{}, store.ErrConflict
 	}
 	return r.Seen(), err
-}
-
-// PutAll implements [store.Backend]. Every record replaces the one before.
-func (b *tables) PutAll(ctx context.Context, t store.Table, list []store.Record) error {
-	return b.in(ctx, t, func(records map[string]store.Record) {
-		for _, r := range list {
-			r.Value = bytes.Clone(r.Value)
-			records[r.Key] = r
-		}
-	})
 }
 
 // Delete implements [store.Backend], in any state.
