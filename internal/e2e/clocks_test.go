@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -186,10 +187,20 @@ func (m *member) metric(series string) float64 {
 	return math.NaN()
 }
 
-// lies is a server whose clock is ahead.
+// lies is a server whose clock is ahead, in its description of itself and in the dates of heartbeats.
 func lies(ahead time.Duration) mongotest.Alteration {
-	return mongotest.Alteration{Reply: func(_, reply bson.D) bson.D {
-		now := mongotest.Get[bson.DateTime](reply, "localTime")
-		return mongotest.With(reply, "localTime", now+bson.DateTime(ahead.Milliseconds()))
+	later := func(doc bson.D, name string) bson.D {
+		return mongotest.With(doc, name, mongotest.Get[bson.DateTime](doc, name)+bson.DateTime(ahead.Milliseconds()))
+	}
+	return mongotest.Alteration{Reply: func(command, reply bson.D) bson.D {
+		if command[0].Value != "instances" {
+			return later(reply, "localTime")
+		}
+		cursor := mongotest.Get[bson.D](reply, "cursor")
+		found := slices.Clone(mongotest.Get[bson.A](cursor, "firstBatch"))
+		for i := range found {
+			found[i] = later(found[i].(bson.D), "changed") //nolint:forcetypeassert // a reply of the server
+		}
+		return mongotest.With(reply, "cursor", mongotest.With(cursor, "firstBatch", found))
 	}}
 }

@@ -177,17 +177,13 @@ func TestSlowNewcomerAsksTheOthers(t *testing.T) {
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
-		fails := 1
-		store.now = func() (time.Time, error) {
-			if fails--; fails >= 0 {
-				return time.Time{}, errNetwork
-			}
-			return time.Now().Add(7 * time.Second), nil
-		}
+		store.Clock = func() time.Time { return time.Now().Add(7 * time.Second) }
+		store.now = func() (time.Time, error) { return time.Time{}, errNetwork }
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		mustEqual(t, "ahead before the store could be read", 0, time.Until(m.now()))
 		pass(5 * time.Second)
 		mustEqual(t, "ahead", 7*time.Second, time.Until(m.now()).Round(time.Millisecond))
+		mustEqual(t, "degraded", false, m.syncer.Stats().Degraded)
 
 		m.take(keyOf(0), policyOf(t, ratelimit.NewLimit("per-second", 5, time.Second)), 1)
 		took := m.now().Unix()

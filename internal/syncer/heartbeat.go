@@ -30,7 +30,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			s.clockless.Store(true)
 			return nil
 		}
-		s.recordCall(OpClock, 1, took, err)
+		s.cfg.Observer.Call(OpClock, 1, took, err) // heartbeats show whether the store answers
 		if err != nil {
 			return best
 		}
@@ -46,7 +46,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 func (s *Syncer) join(ctx context.Context) {
 	reading := s.readClock(ctx, clockSamples)
 	state := s.clock.Begin(reading, nil)
-	alive := s.storeHeartbeat(ctx)
+	alive, _ := s.storeHeartbeat(ctx)
 	if state.Alone != clock.NoClock && len(alive) > 1 {
 		alive = s.awaitPeers(ctx, alive)
 		if reading = s.readClock(ctx, clockSamples); reading != nil {
@@ -79,7 +79,7 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 		if !background.Sleep(ctx, s.cfg.Beat/4) {
 			return alive
 		}
-		if again := s.storeHeartbeat(ctx); again != nil {
+		if again, _ := s.storeHeartbeat(ctx); again != nil {
 			alive = again
 		}
 		fresh := 0
@@ -105,18 +105,22 @@ func (s *Syncer) watchClock() {
 // beat stores a heartbeat and compares the clocks.
 func (s *Syncer) beat(ctx context.Context) {
 	before := s.clock.State().Alone
-	alive := s.storeHeartbeat(ctx)
-	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive))
+	alive, reading := s.storeHeartbeat(ctx)
+	if reading == nil {
+		reading = s.readClock(ctx, 1)
+	}
+	state := s.clock.Adjust(reading, s.peerTimes(alive))
 	s.stats.clock.Store(&state)
 	s.shareUncertainty()
 	s.logClock(state, before)
 }
 
-// storeHeartbeat stores a heartbeat of this instance and returns the heartbeats of all live
-// instances; nil if that failed. A failure begins an outage.
-func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
+// storeHeartbeat stores a heartbeat of this instance. It returns the heartbeats of all live
+// instances, and the clock of the store as read by this heartbeat; nil if that failed, or if the
+// store has no clock. A failure begins an outage.
+func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading) {
 	if s.instances == nil {
-		return nil
+		return nil, nil
 	}
 	self := Instance{ID: s.ID(), Time: s.clock.Now().UTC(), Nonce: s.identity.nonce()}
 	if s.cfg.Report != nil {
@@ -133,7 +137,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	if err != nil {
 		s.outage.begin(began, s.elapsed()) // an idle instance makes no exchanges, so only this failure can begin an outage
 		s.countOthers(ctx)
-		return nil
+		return nil, nil
 	}
 	s.beaten.Store(int64(began+s.elapsed()) / 2)
 	s.outage.beaten()
@@ -142,7 +146,10 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 		s.takeNewID(self.ID)
 	}
 	s.setAlive(alive, len(alive))
-	return alive
+	if s.clockless.Load() {
+		return alive, nil
+	}
+	return alive, clock.NewReading(s.ownBeat(alive), s.began.Add(began), s.began.Add(began+took))
 }
 
 // assumedInstances is the number of instances to assume while the store has never been read.

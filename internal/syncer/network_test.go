@@ -64,9 +64,8 @@ func (n *network) refuse(writes bool) {
 	n.noWrites = writes
 }
 
-// lie makes the clock of the server wrong for a member, or for all if m is nil. Beaten, which tells
-// instances who is alive, stays right: a member's own Beaten is compared only with the Beaten times
-// of the others.
+// lie makes the clock of the server wrong for a member, or for all if m is nil. The member also reads
+// every Beaten wrong. Who is alive stays right: a Beaten is compared only with other Beaten times.
 func (n *network) lie(m *member, ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -335,12 +334,17 @@ func (p *port) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	now, err := p.net.db.Now(ctx)
+	return now.Add(p.lied()), errors.Join(err, travel(ctx, p.homewards()))
+}
+
+// lied returns how far the clock of the server is wrong for this instance.
+func (p *port) lied() time.Duration {
 	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
 	if p.net.liesTo == nil || p.net.liesTo == p {
-		now = now.Add(p.net.ahead)
+		return p.net.ahead
 	}
-	p.net.mu.Unlock()
-	return now, errors.Join(err, travel(ctx, p.homewards()))
+	return 0
 }
 
 // Beat implements [syncer.Instances].
@@ -355,6 +359,9 @@ func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration
 		return nil, "", errServer
 	}
 	alive, previous, err := p.net.db.Beat(ctx, self, ttl)
+	for i := range alive {
+		alive[i].Beaten = alive[i].Beaten.Add(p.lied())
+	}
 	if e := p.answer(ctx); e != nil {
 		return nil, "", e
 	}

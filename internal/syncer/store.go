@@ -138,7 +138,8 @@ type Record struct {
 type Instances interface {
 	// Beat stores the record of this instance, with the time of the store as Beaten. It returns the
 	// records of all instances that have beaten within ttl by the same clock, including this one,
-	// ordered by ID, without their reports. Older records may be deleted. Beat, Alive and Reports
+	// ordered by ID, without their reports. The Beaten of this one MUST be a time during the call:
+	// it is also a reading of the clock. Older records may be deleted. Beat, Alive and Reports
 	// ignore a record that is ahead of that clock by ttl or more.
 	//
 	// previous is the Nonce that the record of this instance had before; empty if it had no record.
