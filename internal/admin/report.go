@@ -17,7 +17,7 @@ import (
 // topReported is the maximum number of counters in a report.
 const topReported = 20
 
-// reportsLast is how long an instance is shown after its last heartbeat. Heartbeats are 3 s apart.
+// reportsLast is how long an instance is shown after its last heartbeat. Heartbeats are 4 s apart.
 const reportsLast = 15 * time.Second
 
 // Report returns the encoded report of this process for its next heartbeat, which lets the admin

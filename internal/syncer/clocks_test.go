@@ -254,8 +254,8 @@ func TestPanicsOfAHeartbeatAreSurvived(t *testing.T) {
 		pass(30 * time.Second)
 		mustEqual(t, "panics", 3, m.syncer.Stats().Panics)
 		mustEqual(t, "log lines", 1, log.count("loop=heartbeat panic=boom"))
-		if beats < 9 {
-			t.Errorf("%d heartbeats in 30 s, want one each 3 s", beats)
+		if beats < 7 {
+			t.Errorf("%d heartbeats in 30 s, want one each 4 s", beats)
 		}
 	})
 }

@@ -38,14 +38,14 @@ func DefaultConfig() Config {
 		Interval: time.Second,
 		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
 		MaxBackoff: 5 * time.Second,
-		Beat:       3 * time.Second, SweepEvery: 30 * time.Second,
+		Beat:       4 * time.Second, SweepEvery: 30 * time.Second,
 		Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
 // beatsToLive is how many times Beat an instance may go without a heartbeat before it counts as
 // gone.
-const beatsToLive = 4
+const beatsToLive = 3
 
 // Op is a kind of call to the store, by its name in metrics.
 type Op string
