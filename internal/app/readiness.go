@@ -20,7 +20,7 @@ import (
 
 // staleAfter is how long the store may be silent before /readyz reports it. The clients are
 // refreshed every [changesEvery], and an answer may take several seconds.
-const staleAfter = 8 * changesEvery
+const staleAfter = 8 * time.Second
 
 // readiness holds the sources of /readyz.
 type readiness struct {

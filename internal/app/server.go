@@ -187,13 +187,14 @@ func (s *Server) stop(ctx context.Context) error {
 	return err
 }
 
-// Intervals of background work. Every instance applies a change within changesEvery.
+// Intervals of background work. Every instance applies a change, or a ban, within two seconds:
+// changesEvery plus the time of the reads. Each instance reads all the time, so a shorter interval
+// costs the database commands without use.
 const (
-	changesEvery     = time.Second // clients, policies and keys
-	keysRetryEvery   = time.Second // after a failure
-	lastTokensEvery  = time.Second // maximum time that a token revoked on another instance is still reused
-	bansRefreshEvery = time.Second // maximum time until a ban applies on every instance
-	endsEvery        = time.Second // check for expired temporary changes, in memory
+	changesEvery    = 1600 * time.Millisecond // clients, policies, keys and bans
+	keysRetryEvery  = time.Second             // after a failure
+	lastTokensEvery = time.Second             // maximum time that a token revoked on another instance is still reused
+	endsEvery       = time.Second             // check for expired temporary changes, in memory
 )
 
 // usesFlushedEvery is how often the uses of secrets are stored.
@@ -209,7 +210,7 @@ func (s *Server) tasks() []background.Task {
 		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.noteUnregistered, Failed: keep},
 		{Name: "operators locked out", Every: changesEvery, Do: l.noteLockedOut, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; retrying"},
-		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "refresh of bans failed; keeping known bans"},
+		{Name: "bans", Every: changesEvery, Do: l.bans.Refresh, Failed: "refresh of bans failed; keeping known bans"},
 		{
 			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
 			Failed: "read revocations of reusable tokens failed; retrying",

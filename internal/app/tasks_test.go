@@ -38,16 +38,16 @@ func TestTasks(t *testing.T) {
 	}
 	want := map[string]times{
 		"signing keys":     {Every: time.Minute},
-		"changes":          {Every: time.Second},
+		"changes":          {Every: 1600 * time.Millisecond},
 		"uses of secrets":  {Every: time.Minute},
-		"bans":             {Every: time.Second},
+		"bans":             {Every: 1600 * time.Millisecond},
 		"ends of changes":  {Every: time.Second},
 		"tokens for reuse": {Every: time.Second},
 		"audit sweep":      {Every: time.Hour, Retry: time.Minute, First: true},
 		"sweep":            {Every: time.Minute},
 
-		"unregistered clients": {Every: time.Second, First: true},
-		"operators locked out": {Every: time.Second},
+		"unregistered clients": {Every: 1600 * time.Millisecond, First: true},
+		"operators locked out": {Every: 1600 * time.Millisecond},
 		"certificate":          {Every: 10 * time.Second},
 	}
 	check.Equal(t, "tasks()", got, want)

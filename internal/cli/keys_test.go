@@ -133,7 +133,7 @@ func introspected(t *testing.T, server string, as credentials, token string) boo
 }
 
 // Two instances on one database: soon after keys rotate --now, all refuse the tokens of the old key,
-// publish the new one only, and sign with it. They read the keys every second; were it a minute, as for
+// publish the new one only, and sign with it. They look for changes every 1.6 s; were it a minute, as for
 // other changes of keys, this would fail.
 //
 // Attack (keys): A leaked signing key. `keys rotate --now` replaces all keys, on all instances.

@@ -20,7 +20,7 @@
 //
 // A queue has one timer, set to the millisecond at which its first request passes. It has no
 // goroutine of its own: each waiting request is a goroutine of its caller and less than a kilobyte.
-// The timer fires at least every second to detect changes of the policy or of other processes'
+// The timer fires at least twice a second to detect changes of the policy or of other processes'
 // counts. Requests that can no longer pass in time are then denied.
 //
 // # One queue, worked through

@@ -22,7 +22,7 @@ func TestReuseWhileTheyWait(t *testing.T) {
 			s.Clients = map[string]ratelimit.Policy{"shop": {OverLimit: ratelimit.OverLimitReuse}}
 		})
 		pass(10 * time.Second)
-		check.Equal(t, "requests", texts(all), []string{"denied 1s", "denied 1s"})
+		check.Equal(t, "requests", texts(all), []string{"denied 400ms", "denied 400ms"})
 	})
 }
 

@@ -14,8 +14,9 @@ import (
 	"oauth-server/internal/ratelimit/counting"
 )
 
-// lookAgain is the longest time for which a queue does not check for changes.
-const lookAgain = time.Second
+// lookAgain is the longest time for which a queue does not check for changes. A change applies to
+// waiting requests, too, within two seconds. An instance may need 1.6 s to read it.
+const lookAgain = 400 * time.Millisecond
 
 // Queues are the queues of waiting requests, by key. They are safe for concurrent use.
 type Queues struct {

@@ -284,13 +284,13 @@ func TestLiveChange(t *testing.T) {
 		want   []string
 	}{
 		"none":            {func(*ratelimit.Settings) {}, []string{"delayed 5.001s", "delayed 7.501s"}},
-		"a higher limit":  {limit(40), []string{"delayed 1s", "delayed 1s"}},
-		"a lower limit":   {limit(22), []string{"denied 1s", "denied 1s"}},
-		"no waiting":      {func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = nil, nil }, []string{"denied 1s", "denied 1s"}},
-		"a shorter wait":  {wait(6 * time.Second), []string{"delayed 5.001s", "denied 1s"}},
-		"a trusted one":   {func(s *ratelimit.Settings) { s.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}} }, []string{"trusted 1s", "trusted 1s"}},
-		"the mode off":    {func(s *ratelimit.Settings) { s.Mode = ratelimit.Off }, []string{"off 1s", "off 1s"}},
-		"the mode dryrun": {func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }, []string{"would_delay 1s", "would_delay 1s"}},
+		"a higher limit":  {limit(40), []string{"delayed 400ms", "delayed 400ms"}},
+		"a lower limit":   {limit(22), []string{"denied 400ms", "denied 400ms"}},
+		"no waiting":      {func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = nil, nil }, []string{"denied 400ms", "denied 400ms"}},
+		"a shorter wait":  {wait(6 * time.Second), []string{"delayed 5.001s", "denied 400ms"}},
+		"a trusted one":   {func(s *ratelimit.Settings) { s.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}} }, []string{"trusted 400ms", "trusted 400ms"}},
+		"the mode off":    {func(s *ratelimit.Settings) { s.Mode = ratelimit.Off }, []string{"off 400ms", "off 400ms"}},
+		"the mode dryrun": {func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }, []string{"would_delay 400ms", "would_delay 400ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 2, time.Second, 4, func(w *world) {

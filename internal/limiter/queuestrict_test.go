@@ -13,7 +13,7 @@ import (
 // before, for any lease_wait. The last two are denied earlier, once they can no longer pass: the
 // two before them would use the room of one more second.
 func TestStoreThatBringsNoPermits(t *testing.T) {
-	for leaseWait, last := range map[time.Duration]string{50 * time.Millisecond: "denied 2.1s", 5 * time.Second: "denied 2s"} {
+	for leaseWait, last := range map[time.Duration]string{50 * time.Millisecond: "denied 2.25s", 5 * time.Second: "denied 2.4s"} {
 		t.Run(leaseWait.String(), func(t *testing.T) {
 			inWorld(t, 2, 3*time.Second, 10, func(w *world) {
 				w.change(func(s *ratelimit.Settings) {

@@ -66,6 +66,7 @@ func TestTotalIsFullAtTheTurn(t *testing.T) {
 			all = append(all, w.ask(user(u), i))
 		}
 		check.Equal(t, "waiting for a limit of their own", w.queues.Waiting(), 2)
+		pass(900 * time.Millisecond) // their queue has looked for changes
 		w.ask(user(4), 6)
 		pass(2 * time.Second)
 		check.Equal(t, "requests", texts(all[4:]), []string{"denied 971ms", "denied 971ms"})

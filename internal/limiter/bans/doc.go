@@ -5,7 +5,7 @@
 // [Bans.Decide] decides a request in memory, without a lock. [Bans.Denied] counts denied requests
 // like requests under a limit, so all instances count together. The instance that reaches the bound
 // bans at once, and stores the ban in the background. [Bans.Refresh] makes all instances follow the
-// store, within a second. If two instances ban a key at the same time, one stores its ban and the
+// store, within two seconds. If two instances ban a key at the same time, one stores its ban and the
 // other adopts it.
 //
 // Bans in dry-run are kept per instance. They are not stored and deny no request. Without a store,

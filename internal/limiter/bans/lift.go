@@ -27,7 +27,7 @@ func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, err
 	return ban, err
 }
 
-// Lift ends the ban of a key, at once on this instance and within a second on the others. With
+// Lift ends the ban of a key, at once on this instance and within two seconds on the others. With
 // forget, the next ban counts as the first. Lift returns the ban before and after. The error is or
 // wraps ErrNotFound if there is no ban to lift.
 func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, after Ban, err error) {

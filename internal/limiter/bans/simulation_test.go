@@ -102,7 +102,7 @@ func (c *cluster) start() {
 	}
 	p.Bans, p.loops = b, background.NewGroup(c.t.Context(), slog.New(slog.DiscardHandler), nil)
 	p.loops.Go("new bans", b.Run)
-	p.loops.Repeat(background.Task{Name: "bans", Every: time.Second, Do: b.Refresh})
+	p.loops.Repeat(background.Task{Name: "bans", Every: 1600 * time.Millisecond, Do: b.Refresh})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.alive = append(c.alive, p)
