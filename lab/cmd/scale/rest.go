@@ -150,7 +150,7 @@ var purposes = map[string]string{
 	"update instances":  "heartbeat, with the report to operators",
 	"find ratelimits":   "counters",
 	"update ratelimits": "counters",
-	servers.Driver:      "checks of connections, and the clock of the database",
+	servers.Driver:      "checks of connections",
 }
 
 func restTables(w *world) string {
