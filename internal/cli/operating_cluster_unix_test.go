@@ -257,13 +257,15 @@ func (c *pageCluster) loseData() {
 	c.between.mend()
 }
 
-// restoreData does what mongorestore does, while the instances do not reach the database.
+// restoreData does what mongorestore does, while the instances do not reach the database. The server may still carry
+// out a command that it got before, such as a heartbeat, which creates its collection.
 func (c *pageCluster) restoreData() {
 	c.t.Helper()
 	c.between.cut()
 	defer c.between.mend()
 	check.OK(c.t, c.database.Drop(c.t.Context()))
 	for _, copied := range c.copied {
+		check.OK(c.t, c.database.Collection(copied.name).Drop(c.t.Context()))
 		check.OK(c.t, c.database.CreateCollection(c.t.Context(), copied.name))
 		for _, index := range copied.indexes {
 			c.createIndex(copied.name, index)
