@@ -61,7 +61,7 @@ func (w *wallClock) wear(m *member) {
 // anew, which takes a minute; from then on it is in the build cache. It has no race
 // detector, which would double that; other tests run the same code with one.
 var steppable = sync.OnceValues(func() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // beside other tests
 	defer cancel()
 	dir := filepath.Dir(binary)
 	overlay, err := newOverlay(ctx, dir)
