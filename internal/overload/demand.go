@@ -71,11 +71,11 @@ const few = 0.05
 
 // refusable returns the share of requests that may be refused at a wait: requests with a target
 // below the wait.
-func (d *demand) refusable(wait time.Duration, target func(ratelimit.Criticality) time.Duration) float64 {
+func (d *demand) refusable(wait, target time.Duration) float64 {
 	var all, below float64
 	for i, n := range d.recent {
 		all += n
-		if wait > target(Rank(i).Criticality()) {
+		if float64(wait) > targetFactor[Rank(i).Criticality()]*float64(target) {
 			below += n
 		}
 	}

@@ -80,13 +80,12 @@ func (g *Shedder) share(s *Settings, wait, dt time.Duration) float64 {
 	if !g.busy(dt) && !losing {
 		wait = 0 // requests wait for other programs, and are still answered
 	}
-	target := func(c ratelimit.Criticality) time.Duration { return g.target(s, c) }
-	most := g.demand.refusable(wait, target)
+	most := g.demand.refusable(wait-g.stopped, s.Target)
 	if s.Mode == ratelimit.DryRun {
 		most = min(most, mostInDryRun)
 	}
 	at := max(g.demand.level(g.control.refused).upTo(), g.demand.lowest())
-	return g.control.step(wait, target(at), dt, g.demand.rate, most)
+	return g.control.step(wait, g.target(s, at), dt, g.demand.rate, most)
 }
 
 // target returns the wait above which requests of a criticality are refused. Requests also wait
