@@ -226,7 +226,7 @@ func (p *part) draw() (text string, height float64) {
 	return b.String() + p.legend(d.Left, height), height + legendRow*float64(p.rows())
 }
 
-// columns and rows are those of the legend.
+// columns returns the number of columns of the legend.
 func (p *part) columns() int {
 	widest := 0
 	for _, s := range p.named {
@@ -235,6 +235,7 @@ func (p *part) columns() int {
 	return max(1, min(len(p.named), int((width-6*margin)/(letter*float64(widest)+keyWidth+2*margin))))
 }
 
+// rows returns the number of rows of the legend.
 func (p *part) rows() int { return (len(p.named) + p.columns() - 1) / p.columns() }
 
 func (p *part) legend(left, top float64) string {

@@ -42,7 +42,7 @@ func shop(n int) string { return fmt.Sprintf("shop-%d", n%clients) }
 func web(n int) string  { return fmt.Sprintf("web-%d", n%clients) }
 func user(n int) string { return fmt.Sprintf("user-%d", n%users) }
 
-// configuration is that of the server: no client of the mix gets near its limit, nor do failed attempts.
+// configuration returns the configuration of the server. No client of the mix gets near its limit, nor do failed attempts.
 func configuration(control string) string {
 	return fmt.Sprintf(`log: { level: error }
 tokens: { code_ttl: %s, refresh_grace: 10m } # callers who hung up come again with the token that they have
