@@ -60,7 +60,7 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write lab/pages/performance.md (16 minutes)
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/measurements.md (16 minutes)
 	lab/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
@@ -69,9 +69,10 @@ bench-compare: ## Compare the last `make bench` with the committed one
 	go -C lab tool benchstat committed=<(git show HEAD:lab/results/bench.txt) now=results/bench.txt
 
 OVERLOAD ?=
-bench-overload: ## Measure an overloaded server; write lab/pages/overload.md (5 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
+bench-overload: ## Measure an overloaded server; write docs/measurements.md (5 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
 	go -C lab build -o $(BIN)/overload ./cmd/overload
 	cd lab && taskset -c 1 $(BIN)/overload $(OVERLOAD)
+	go -C lab run ./cmd/report
 
 PARTS ?=
 bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 20 minutes; PARTS=Start for a part)
@@ -110,15 +111,17 @@ soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffe
 	go -C lab run ./cmd/soak -duration $(SOAK)
 
 SCALE ?=
-scale: ## Measure what clients, policies and sign-ins cost; write lab/pages/scale.md (SCALE=small writes nothing)
+scale: ## Measure what clients, policies and sign-ins cost; write docs/measurements.md (SCALE=small writes nothing)
 	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small)
+	go -C lab run ./cmd/report
 
-clusters: ## Simulate clusters; write the tables of lab/pages/simulate-clusters.md, lab/pages/scale.md and lab/pages/accuracy.md (10 minutes)
+clusters: ## Simulate clusters; write docs/measurements.md and its charts (10 minutes)
 	go -C lab test ./clusters -run '^TestStudies$$' -timeout 1h -update
+	go -C lab run ./cmd/report
 
-accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of lab/pages/accuracy.md
-	go -C lab test ./clusters -run '^TestStudies$$/^cluster-' -timeout 1h -update
+accuracy: ## Compare the algorithms of rate limiting; write docs/measurements.md and its charts (a minute)
 	go -C lab test ./accuracy -run '^TestStudies$$' -timeout 1h -update
+	go -C lab run ./cmd/report
 
 ci: ## Run all that CI runs
 	.ci/run

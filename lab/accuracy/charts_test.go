@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/lab/algorithm"
 	"oauth-server/lab/chart"
+	"oauth-server/lab/page"
 	"oauth-server/lab/workload"
 )
 
@@ -23,17 +24,20 @@ const (
 const bar = 0.01
 
 // drawLoads draws the share of wrong decisions by load, from the tables.
-func (p printed) drawLoads(t *testing.T) {
+func drawLoads(t *testing.T) {
 	t.Helper()
 	c := chart.Chart{
 		Title: "Wrong decisions by load", Subtitle: "Poisson traffic, all requests counted; wrong: estimate and exact count are on different sides of the limit",
 		X: chart.Axis{Label: "load ÷ limit", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Kind: chart.Log, Min: 0.001, Max: 100},
 	}
 	for _, from := range []struct{ section, limit string }{{"load-100", "100"}, {"load-1000", "1000"}} {
+		tables := page.Parse(read(t, from.section))
 		for _, name := range frames(1, 2) {
 			s := chart.Series{Name: name + ", " + from.limit + " per minute", Dots: true}
 			for _, x := range loads {
-				y, err := figure(p.cell(t, from.section, "WRONG", timesLimit(x), name))
+				cell, err := tables.Cell("", "WRONG", timesLimit(x), name)
+				check.OK(t, err)
+				y, err := page.Figure(cell)
 				check.OK(t, err)
 				s.Points = append(s.Points, chart.Point{X: x, Y: y})
 			}

@@ -7,15 +7,11 @@ import (
 	"oauth-server/lab/workload"
 )
 
-// section is a study. Its tables are a section of the page, unless only cells of them are shown.
+// section is a study. Its tables are a section of the results.
 type section struct {
 	name string
 	study
-	cells bool
 }
-
-// clusterSections are the sections that the tests of lab/clusters write.
-var clusterSections = []string{"cluster-2x", "cluster-4x"}
 
 var (
 	loads  = []float64{0.6, 0.65, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.4}
@@ -44,8 +40,8 @@ func frames(numbers ...int) (names []string) {
 var sections = []section{
 	{name: "edge", study: study{traffic: workload.Edge, tables: []string{decisions}}},
 	{name: "poisson", study: study{traffic: workload.Poisson, tables: []string{decisions, estimates}}},
-	{name: "load-100", study: loaded(100, 24*time.Hour), cells: true},
-	{name: "load-1000", study: loaded(1000, 4*time.Hour), cells: true},
+	{name: "load-100", study: loaded(100, 24*time.Hour)},
+	{name: "load-1000", study: loaded(1000, 4*time.Hour)},
 	{name: "lognormal", study: study{traffic: workload.LogNormal, tables: []string{decisions}}},
 	{name: "mix", study: study{
 		traffic: workload.Mix, limit: algorithm.Limit{Requests: 600, Window: time.Minute}, algorithms: frames(1, 2), tables: []string{estimates},

@@ -10,8 +10,21 @@
 // own, and never loses a confirmed write. A command takes as long as its two messages, whatever its size. Decisions take no
 // time. All instances run from start to end. Strict limits and waiting requests are left out.
 //
-// `make clusters` runs the studies in sections_test.go and writes their tables and charts into the pages. Without
-// -update, tests compare one of the studies with its page.
+// `make clusters` runs the studies in sections_test.go and writes their tables, lab/results/clusters.txt, and the charts.
+// Without -update, tests compare one of the studies with the committed tables. The columns:
+//
+//	FLUSH            when counts are shared. 1s is the server's rule: soon for keys near their limit, later for all
+//	                 others. With plain:T every instance writes and reads every key in use every T
+//	MEAN, WORST      admitted requests divided by the limit, in windows with at least the limit offered
+//	FIRST            the maximum in the first of these windows, when no instance knows the key
+//	LOG              the maximum in any window, by an exact log; above 1 with one instance, too, because of the algorithm
+//	OF ONE           admitted by all instances, divided by what one instance admits of the same requests
+//	FALSE DENIALS    denied requests that one shared counter would have admitted
+//	COMMANDS/S       database commands of all instances, with heartbeats and clock readings; OF EACH: per instance
+//	WRITES/ADMITTED  counter writes per admitted request; READS/ADMITTED: document reads
+//	KIB/S            estimated bytes on the wire, without TLS and TCP
+//	CONFLICTS        writes that lost to another instance; UNKNOWN: writes without a reply
+//	KEYS OF EACH     the most keys in the memory of one instance
 package clusters
 
 import (

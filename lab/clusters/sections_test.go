@@ -6,18 +6,12 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// section is a part of a page, and the studies that make it. The first of them draws a chart too, if there is one.
+// section is a part of the results, and the studies that make it. The first of them draws a chart too, if there is one.
 type section struct {
-	file, name string
-	chart      string
-	studies    []study
+	name    string
+	chart   string
+	studies []study
 }
-
-const (
-	clustersPage = "lab/pages/simulate-clusters.md"
-	scalePage    = "lab/pages/scale.md"
-	accuracyPage = "lab/pages/accuracy.md"
-)
 
 var (
 	ten     = []int{10}
@@ -83,12 +77,12 @@ func lossy(share float64) func(c *config) {
 }
 
 var sections = []section{
-	{clustersPage, "plain", "docs/pictures/clusters-plain.svg", []study{{
+	{"plain", "docs/pictures/clusters-plain.svg", []study{{
 		title:  "10 instances, limit 3000/60s, 500 requests a second",
 		config: limited(3000, 0), instances: ten, perSecond: 500,
 		flushes: []flush{second, plainEvery(100 * time.Millisecond), plainly, plainEvery(10 * time.Second)},
 	}}},
-	{clustersPage, "faults", "", []study{
+	{"faults", "", []study{
 		faulty("1 % of messages lost", lossy(0.01)),
 		faulty("10 % of messages lost", lossy(0.1)).differing(60),
 		faulty("100 ms per message, and 100 ms mean jitter", func(c *config) {
@@ -98,20 +92,20 @@ var sections = []section{
 		faulty("clocks up to 5 minutes wrong, two of them stepped by an hour", skewed),
 		faulty("clocks up to 5 minutes wrong, a plain interval", func(c *config) { c.skew = 5 * time.Minute }, plainly),
 	}},
-	{clustersPage, "bursts", "", []study{
+	{"bursts", "", []study{
 		spikes("1 and 10 instances", false, []int{1, 10}, second, plainly),
 		spikes("10 instances, all requests of a user to one of them", true, ten),
 	}},
-	{scalePage, "hot-key", "docs/pictures/clusters-growth.svg", []study{{
+	{"hot-key", "docs/pictures/clusters-growth.svg", []study{{
 		title:  "limit 3000/60s, 500 requests a second, 4 minutes",
 		config: limited(3000, 4*time.Minute), instances: []int{1, 2, 5, 10, 20, 50, 100}, perSecond: 500,
 	}}},
-	{scalePage, "many-keys", "", []study{
+	{"many-keys", "", []study{
 		many("a million users", 1_000_000, false, few),
 		many("a million users, each pinned to one instance", 1_000_000, true, []int{100}),
 		many("10,000 users", 10_000, false, few),
 		many("10,000 users, a plain interval", 10_000, false, few, plainly),
 	}},
-	{accuracyPage, "cluster-2x", "", []study{published("2.00x", 2)}},
-	{accuracyPage, "cluster-4x", "", []study{published("4.00x", 4)}},
+	{"cluster-2x", "", []study{published("2.00x", 2)}},
+	{"cluster-4x", "", []study{published("4.00x", 4)}},
 }

@@ -1,4 +1,9 @@
 // Package decision_test measures one decision of limiters that hold a hundred thousand and a million keys.
+//
+// Our decision weights two frames, computes the next free time, and checks whether to share the count; half of its time
+// reads the clock. On two processors ours locks while it finds the key and decides; go-limiter locks only the counter. Our memory of
+// a key is two frames, the state of its exchange, the names and the index. throttled stores one time per key and never removes it.
+// Our bytes per decision come from the list of counters that wait for a syncer, which this benchmark does not have.
 package decision
 
 import (

@@ -1,4 +1,5 @@
-// Package page writes the sections of pages in docs/ that programs make. A section is the text between two markers:
+// Package page writes and reads the results of measurements: the tables of docs/measurements.md, in Markdown, and the complete
+// tables in results/*.txt, in plain text. Both have sections, which programs write. A section is the text between two markers:
 //
 //	<!-- begin NAME -->
 //	<!-- end NAME -->
@@ -9,7 +10,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -47,18 +47,7 @@ func find(file, section string) (page string, before, after int, err error) {
 	return page, before + len(first), after, nil
 }
 
-// Table returns rows of cells as text, with two spaces between the columns.
-func Table(rows [][]string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // to memory
-	}
-	_ = w.Flush()
-	return b.String()
-}
-
-// Markdown returns a table in Markdown, which also reads as plain text.
+// Markdown returns a table in Markdown.
 func Markdown(head []string, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

@@ -1,4 +1,9 @@
 // Package token_test measures token endpoints: ours, and what a user could have in its place.
+//
+// Of the processor time of our token request, the signature, HTTP and the rest take about a third each. The rest is mostly encoding
+// claims, the decision with metrics and header fields, the response and the form. The limiter takes 4 to 6 µs, most of it for
+// header fields and metrics. p99 is mostly the garbage collector, which runs every 3,200 requests for 4 ms, and the pauses of a
+// shared machine. A faster server has more to do at half of its own rate.
 package token_test
 
 import (

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oauth-server/lab/page"
 )
 
 // TestShort runs all of it, shortly, on any processor, and without comparing times.
@@ -34,9 +36,19 @@ func TestShort(t *testing.T) {
 	if len(r.recoveries) == 0 {
 		t.Error("there is no recovery")
 	}
-	for _, want := range []string{"| refresh_token |", "| enforce | 0.5 |", "Recovery after 2 × capacity, control enforce: "} {
-		if text := r.text(); !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
+	sections := r.sections()
+	for i, want := range []string{"\nrefresh_token  ", "\nenforce  0.5  ", "\nenforce  0.5  ", "Recovery after 2 × capacity, control enforce: "} {
+		if s := sections[i]; !strings.Contains(s.text, want) {
+			t.Errorf("%s lacks %q:\n%s", s.name, want, s.text)
+		}
+	}
+}
+
+// TestResultsHaveAllSections: the file has a place for each section, so that it can be written.
+func TestResultsHaveAllSections(t *testing.T) {
+	for _, s := range new(report).sections() {
+		if _, err := page.Read("../../"+resultsFile, s.name); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,16 +81,25 @@ func (r *report) costOf(c class) float64 {
 	return 0
 }
 
-// text returns the report as Markdown, which also reads as plain text.
-func (r *report) text() string {
+// section is a part of the results file.
+type section struct{ name, text string }
+
+// sections returns the report in plain text.
+func (r *report) sections() []section {
+	return []section{
+		{"costs", fmt.Sprintf("%s: %s. It took %s. Capacity: %s requests a second of the mix, %s of tokens without sign-ins.\n\n",
+			r.date, r.machine, r.took, page.Number(r.capacity), page.Number(r.tokenCapacity)) +
+			"Processor time per request, each class alone, in µs:\n\n" + r.costTable()},
+		{"mix", "The mix, by offered load:\n\n" + r.loadTable(mixSeries)},
+		{"tokens", "Tokens only:\n\n" + r.loadTable(tokenSeries)},
+		{"recovery", r.recoveryTexts()},
+	}
+}
+
+func (r *report) recoveryTexts() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s. It took %s. Capacity: %s requests a second of the mix, %s of tokens without sign-ins.\n\n",
-		r.date, r.machine, r.took, page.Number(r.capacity), page.Number(r.tokenCapacity))
-	b.WriteString("Processor time per request, each class alone, in µs:\n\n" + r.costTable())
-	b.WriteString("\nThe mix, by offered load:\n\n" + r.loadTable(mixSeries))
-	b.WriteString("\nTokens only:\n\n" + r.loadTable(tokenSeries))
 	for _, found := range r.recoveries {
-		fmt.Fprintf(&b, "\nRecovery after %s × capacity, control %s: %s.\n", page.Number(found.load), found.control, found)
+		fmt.Fprintf(&b, "Recovery after %s × capacity, control %s: %s.\n", page.Number(found.load), found.control, found)
 	}
 	return b.String()
 }
@@ -101,7 +111,7 @@ func (r *report) costTable() string {
 	for _, c := range r.costs {
 		rows = append(rows, []string{c.class.String(), page.Number(c.server), page.Number(c.hashing), fmt.Sprint(c.n)})
 	}
-	return page.Markdown([]string{"class", "server", "hashing processes", "requests"}, rows)
+	return page.Table(slices.Insert(rows, 0, []string{"class", "server", "hashing processes", "requests"}))
 }
 
 func (r *report) loadTable(series string) string {
@@ -129,8 +139,9 @@ func (r *report) loadTable(series string) string {
 	if series == mixSeries {
 		head = append(head, "sign-in ok %")
 	}
-	return page.Markdown(append(head, "503 %", "hung up %", "refresh and code p50 ms", "p99 ms", "goodput ÷ capacity", "useful work, % of the processor",
-		"server + hashing %", "MiB, peak", "other programs %"), rows)
+	head = append(head, "503 %", "hung up %", "refresh and code p50 ms", "p99 ms", "goodput ÷ capacity", "useful work, % of the processor",
+		"server + hashing %", "MiB, peak", "other programs %")
+	return page.Table(slices.Insert(rows, 0, head))
 }
 
 // success returns the share of OK requests of a class, or NaN if the class has no requests.

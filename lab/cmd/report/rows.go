@@ -43,19 +43,19 @@ func decisions() (all []row) {
 
 func tokens() (all []row) {
 	const format, half = "Token/server=%s", "token request at half that rate, "
-	const ours = "Token/server=ours-with-log"
+	const withLog = "Token/server=ours-with-log"
 	others := []string{"fosite", "go-oauth2", "(bare)", "(ours without access log)=Token/server=ours", "(… and without limits)=Token/server=ours-limiter-off"}
 	bare := []string{"bare"}
 	all = []row{
-		{about: "token requests, one core", unit: "req/s", shown: "per second", more: true, ours: ours, format: format, others: others},
-		{about: "a token request", unit: "cpu-µs/req", shown: "processor µs", ours: ours, format: format, others: others},
-		{about: "allocated by a token request", unit: "objects/req", shown: "objects", ours: ours, format: format, others: others},
-		{about: "allocated by a token request", unit: "bytes/req", shown: "B", ours: ours, format: format, others: others},
-		{about: half + "p50", unit: "p50-µs", shown: "µs", ours: ours, format: format, others: others},
-		{about: half + "p99", unit: "p99-µs", shown: "µs", ours: ours, format: format, others: others},
-		{about: half + "p99.9", unit: "p999-µs", shown: "µs", ours: ours, format: format, others: others},
-		{about: "processor time of a token request, beside the bare handler (target 1.12 ×)", unit: "cpu-µs/req", shown: "µs", ours: ours, format: format, others: bare},
-		{about: half + "p99, beside the bare handler (target 3 ×)", unit: "p99-µs", shown: "µs", ours: ours, format: format, others: bare},
+		{about: "token requests, one core", unit: "req/s", shown: "per second", more: true, ours: withLog, format: format, others: others},
+		{about: "a token request", unit: "cpu-µs/req", shown: "processor µs", ours: withLog, format: format, others: others},
+		{about: "allocated by a token request", unit: "objects/req", shown: "objects", ours: withLog, format: format, others: others},
+		{about: "allocated by a token request", unit: "bytes/req", shown: "B", ours: withLog, format: format, others: others},
+		{about: half + "p50", unit: "p50-µs", shown: "µs", ours: withLog, format: format, others: others},
+		{about: half + "p99", unit: "p99-µs", shown: "µs", ours: withLog, format: format, others: others},
+		{about: half + "p99.9", unit: "p999-µs", shown: "µs", ours: withLog, format: format, others: others},
+		{about: "processor time of a token request, beside the bare handler (target 1.12 ×)", unit: "cpu-µs/req", shown: "µs", ours: withLog, format: format, others: bare},
+		{about: half + "p99, beside the bare handler (target 3 ×)", unit: "p99-µs", shown: "µs", ours: withLog, format: format, others: bare},
 		{about: "the limiter's share of a token request (target 2)", unit: "limiter-%", shown: "% processor time", ours: "TokenLimiter"},
 	}
 	for _, grant := range [][2]string{{"Refresh", "refreshes"}, {"Code", "codes"}} {

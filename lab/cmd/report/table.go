@@ -10,6 +10,9 @@ import (
 	"oauth-server/lab/page"
 )
 
+// ours is the label of our own figures.
+const ours = "ours"
+
 // row is one line of the table: our figure beside the figures of others.
 type row struct {
 	about  string
@@ -65,51 +68,75 @@ func (r *results) value(name, unit string) (float64, bool) {
 	return benchmark.Median(all), true
 }
 
-// table returns the table in Markdown. A benchmark that has not run is an error: without a peer, ours looks better.
+// table returns all rows in plain text. A benchmark that has not run is an error: without a peer, ours looks better.
 func (r *results) table(rows []row) (string, error) {
-	var b strings.Builder
 	var missing []error
-	for _, line := range r.machine {
-		b.WriteString(line + "\n")
-	}
-	b.WriteString("\n| what | unit | ours | others | ours ÷ the best of them |\n|---|---|---|---|---|\n")
+	lines := [][]string{{"what", "unit", "ours", "others", "ours ÷ the best of them"}}
 	for i := range rows {
 		line, err := r.line(&rows[i])
 		missing = append(missing, err)
-		b.WriteString(line)
+		lines = append(lines, line)
 	}
-	return b.String(), errors.Join(missing...)
+	return strings.Join(r.machine, "\n") + "\n\n" + page.Table(lines), errors.Join(missing...)
 }
 
-func (r *results) line(w *row) (string, error) {
+// figure is a value with the label of its column.
+type figure struct {
+	label     string
+	value     float64
+	reference bool
+}
+
+// figures returns the values of a row, ours first.
+func (r *results) figures(w *row) ([]figure, error) {
 	own := w.ours
 	if own == "" {
-		own = fmt.Sprintf(w.format, "ours")
+		own = fmt.Sprintf(w.format, ours)
 	}
-	ours, ok := r.value(own, w.unit)
-	if !ok {
-		return "", fmt.Errorf("there is no %s of %s", w.unit, own)
-	}
-	var shown []string
-	best, found := 0.0, false
+	all := []figure{{label: ours}}
+	names := []string{own}
 	for _, other := range w.others {
 		label, name, reference := w.name(other)
+		all, names = append(all, figure{label: label, reference: reference}), append(names, name)
+	}
+	for i, name := range names {
 		v, ok := r.value(name, w.unit)
 		if !ok {
-			return "", fmt.Errorf("there is no %s of %s", w.unit, name)
+			return nil, fmt.Errorf("there is no %s of %s", w.unit, name)
 		}
-		cell := label + " " + page.Number(v)
-		if reference {
+		all[i].value = v
+	}
+	return all, nil
+}
+
+func (r *results) line(w *row) ([]string, error) {
+	all, err := r.figures(w)
+	if err != nil {
+		return nil, err
+	}
+	var shown []string
+	for _, f := range all[1:] {
+		cell := f.label + " " + page.Number(f.value)
+		if f.reference {
 			cell = "(" + cell + ")"
-		} else if better := v < best != w.more; !found || better && v != best {
-			best, found = v, true
 		}
 		shown = append(shown, cell)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, page.Number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), nil
+	best, found := best(all[1:], w.more)
+	return []string{w.about, w.shown, page.Number(all[0].value), strings.Join(shown, ", "), ratio(all[0].value, best, found, w.more)}, nil
 }
 
-// ratio shows how ours compares with the best other. Where that is ahead, it is in bold type.
+// best returns the best value that is no reference, if there is one.
+func best(all []figure, more bool) (best float64, found bool) {
+	for _, f := range all {
+		if !f.reference && (!found || f.value < best != more) {
+			best, found = f.value, true
+		}
+	}
+	return best, found
+}
+
+// ratio shows how ours compares with the best other, and whether that is ahead.
 func ratio(ours, best float64, found, more bool) string {
 	switch {
 	case !found:
@@ -117,11 +144,11 @@ func ratio(ours, best float64, found, more bool) string {
 	case ours == best:
 		return "equal"
 	case best == 0:
-		return "**more**"
+		return "behind"
 	}
 	text := page.Number(ours/best) + " ×"
-	if behind := ours > best; behind != more && ours != best {
-		return "**" + text + "**"
+	if ours > best != more {
+		return text + ", behind"
 	}
 	return text
 }

@@ -65,7 +65,8 @@ func familyTables(w *world) string {
 			{"sweep, per due record", "sweep-µs/entry", microseconds},
 		}, rowsOf([]int{1000, w.sizes.families}, "families/embedded/families=%d/")) +
 		"\nThe embedded file, a thousand sign-ins, by refreshes:\n\n" +
-		page.Markdown([]string{"after refreshes", "file in use", "refresh, p50", "p99"}, [][]string{
+		page.Table([][]string{
+			{"after refreshes", "file in use", "refresh, p50", "p99"},
 			w.refreshedRow("1,000", refreshed+"file-B-before", refreshed+"first-"),
 			w.refreshedRow(page.Number(w.figures[refreshed+"refreshes"]), refreshed+"file-B-after", refreshed+"last-"),
 		}) +

@@ -1,17 +1,22 @@
 // Command scale measures what the server costs as clients, policies and sign-ins grow in number, and writes the tables of
-// lab/pages/scale.md. `make scale` runs it:
+// lab/results/scale.txt. `make scale` runs it:
 //
 //	go -C lab run ./cmd/scale [-parts clients,rest] [-small] [-heap 4g]
 //
 // It builds the server, starts MongoDB's stand-in of the tests with a large heap, and measures one part after the other
 // from outside, with stores of its own. A part that fails leaves its tables as they were, and the status is 1. The parts are
 //
-//	families   benchmarks of the stores, without HTTP: a million sign-ins over HTTP take hours. Refreshes go through all
+//	families   sign-ins: benchmarks of the stores, without HTTP: a million sign-ins over HTTP take hours. Refreshes go through all
 //	           sign-ins in turn, so they touch the whole file (8 minutes)
 //	clients    start and memory; how soon a new client is usable, asking each instance every 25 ms (4 minutes)
 //	policies   the same, for changes over the admin API at one instance (4 minutes)
-//	rest       what instances without traffic ask of their stores in four minutes: commands on the wire, or the
-//	           transaction number of the file (5 minutes)
+//	rest       what instances without traffic ask of their stores in four minutes: commands on the wire, or bytes
+//	           written to the file (5 minutes)
+//
+// Usable and in force: the time until token requests at all three instances succeed or return the new limit, from the answer to
+// the change on. The policies share 500 limits, and a thousand of their clients exist. MongoDB is the stand-in of the tests:
+// the number and size of commands and documents, and the polling intervals, carry over to a real MongoDB. Response times, memory
+// and disk do not.
 //
 // Server, database and this program share the processors. If processor time and elapsed time differ much, the server
 // waited for the disk, the database or a processor. Peak memory is resident, and contains the mapped file.
@@ -31,7 +36,7 @@ import (
 	"oauth-server/lab/servers"
 )
 
-const pageFile = "pages/scale.md"
+const resultsFile = "results/scale.txt"
 
 func main() {
 	list := flag.String("parts", "", "parts to measure, comma-separated (default all: "+strings.Join(names(), ",")+")")
@@ -43,7 +48,7 @@ func main() {
 	})
 }
 
-// part is one part of the page.
+// part is one part of the results.
 type part struct {
 	name    string
 	measure func(ctx context.Context, w *world) error
@@ -66,7 +71,7 @@ func names() (all []string) {
 	return all
 }
 
-// chosen returns the parts of these names, in the order of the page.
+// chosen returns the parts of these names, in the order of the results.
 func chosen(list string) ([]part, error) {
 	if list == "" {
 		return parts(), nil
@@ -102,7 +107,7 @@ func run(ctx context.Context, dir, list, heap string, small bool) (err error) {
 		case small:
 			fmt.Println(text)
 		default:
-			err = page.Write(pageFile, p.name, text)
+			err = page.Write(resultsFile, p.name, text)
 		}
 		errs = append(errs, err)
 	}

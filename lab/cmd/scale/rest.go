@@ -157,7 +157,7 @@ func restTables(w *world) string {
 	files, databases := w.atRest()
 	var commands [][2]string
 	for _, command := range w.figures.commands() {
-		commands = append(commands, [2]string{command, "`" + command + "` | " + purposes[command]})
+		commands = append(commands, [2]string{command, command + " | " + purposes[command]})
 	}
 	commands = append(commands, [2]string{commandsRow, "all commands | "}, [2]string{answersRow, "answers, KiB | "},
 		[2]string{processorRow, "processor time of the instance, ms per second | "})
@@ -186,7 +186,7 @@ func (f figures) rest(label string, of []*atRest, rows [][2]string) string {
 	for _, a := range of {
 		heads = append(heads, a.title())
 	}
-	var lines [][]string
+	lines := [][]string{heads}
 	for _, r := range rows {
 		cells := strings.Split(r[1], " | ")
 		for _, a := range of {
@@ -194,5 +194,5 @@ func (f figures) rest(label string, of []*atRest, rows [][2]string) string {
 		}
 		lines = append(lines, cells)
 	}
-	return page.Markdown(heads, lines)
+	return page.Table(lines)
 }

@@ -6,10 +6,10 @@ import (
 	"oauth-server/lab/page"
 )
 
-// The page has a section for each part, so that its tables can be written.
-func TestPageHasAllSections(t *testing.T) {
+// TestResultsHaveAllSections: the file has a section for each part, so that its tables can be written.
+func TestResultsHaveAllSections(t *testing.T) {
 	for _, name := range names() {
-		if _, err := page.Read("../../"+pageFile, name); err != nil {
+		if _, err := page.Read("../../"+resultsFile, name); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,13 +15,13 @@ type column struct {
 // row is one line of a table: what it is about, and the name that its values begin with.
 type row struct{ label, prefix string }
 
-// table returns a table in Markdown.
+// table returns a table in plain text.
 func (f figures) table(label string, columns []column, rows []row) string {
 	heads := []string{label}
 	for _, c := range columns {
 		heads = append(heads, c.title)
 	}
-	var lines [][]string
+	lines := [][]string{heads}
 	for _, r := range rows {
 		cells := []string{r.label}
 		for _, c := range columns {
@@ -33,7 +33,7 @@ func (f figures) table(label string, columns []column, rows []row) string {
 		}
 		lines = append(lines, cells)
 	}
-	return page.Markdown(heads, lines)
+	return page.Table(lines)
 }
 
 // rowsOf returns a row for each number. The format makes the beginning of its names.

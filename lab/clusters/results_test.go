@@ -20,9 +20,12 @@ import (
 
 var update = flag.Bool("update", false, "run all studies, and write their tables and charts")
 
-const root = "../.."
+const (
+	root    = "../.."
+	results = root + "/lab/results/clusters.txt"
+)
 
-// tables returns what the page has of a section, and the clusters of the first study.
+// tables returns the text of a section, and the clusters of the first study.
 func (s *section) tables(t *testing.T) (text string, first []cell) {
 	t.Helper()
 	for i := range s.studies {
@@ -30,13 +33,13 @@ func (s *section) tables(t *testing.T) (text string, first []cell) {
 		if i == 0 {
 			first = all
 		}
-		text += fmt.Sprintf("```\n%s\n\n%s```\n\n", s.studies[i].title, tables(all))
+		text += fmt.Sprintf("%s\n\n%s\n", s.studies[i].title, tables(all))
 	}
 	return text, first
 }
 
-// TestStudies runs the studies and writes them into the pages, with -update. Otherwise it runs the studies of the
-// faults, which take seconds, and compares them with the page.
+// TestStudies runs the studies and writes the results, with -update. Otherwise it runs the studies of the faults, which take
+// seconds, and compares them with the committed results.
 func TestStudies(t *testing.T) {
 	for _, s := range sections {
 		if !*update && s.name != "faults" {
@@ -45,17 +48,17 @@ func TestStudies(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			if *update {
 				text, first := s.tables(t)
-				check.OK(t, page.Write(filepath.Join(root, s.file), s.name, text))
+				check.OK(t, page.Write(results, s.name, text))
 				if s.chart != "" {
 					check.OK(t, writeCharts(filepath.Join(root, s.chart), first))
 				}
 				return
 			}
-			shown, err := page.Read(filepath.Join(root, s.file), s.name)
+			shown, err := page.Read(results, s.name)
 			check.OK(t, err)
 			for i := range s.studies {
 				_, after, found := strings.Cut(shown, s.studies[i].title+"\n\n")
-				check.Equal(t, "the page has the study", found, true)
+				check.Equal(t, "the results have the study", found, true)
 				near(t, tables(s.studies[i].run(t)), after, cmp.Or(s.studies[i].rare, 30))
 			}
 		})
@@ -64,7 +67,7 @@ func TestStudies(t *testing.T) {
 
 var apart = regexp.MustCompile(` {2,}`)
 
-// near compares the rows of tables with those of a page, as far as two runs agree: figures differ by at most 0.02 or a
+// near compares the rows of tables with the committed ones, as far as two runs agree: figures differ by at most 0.02 or a
 // fifth. Numbers of rare events differ more, by up to rare.
 func near(t *testing.T, text, shown string, rare float64) {
 	t.Helper()
@@ -90,23 +93,22 @@ func near(t *testing.T, text, shown string, rare float64) {
 	}
 }
 
-// TestPagesHaveTheSections: each page has the titles of the studies of its sections, in order, and its chart.
-func TestPagesHaveTheSections(t *testing.T) {
+// TestSections: the results have the titles of all studies, in order, and the page shows the charts.
+func TestSections(t *testing.T) {
+	shown, err := os.ReadFile(filepath.Join(root, "docs/measurements.md"))
+	check.OK(t, err)
 	for _, s := range sections {
-		made, err := page.Read(filepath.Join(root, s.file), s.name)
+		made, err := page.Read(results, s.name)
 		check.OK(t, err)
 		for _, one := range s.studies {
-			_, after, found := strings.Cut(made, "```\n"+one.title+"\n\nINSTANCES")
+			_, after, found := strings.Cut(made, "\n"+one.title+"\n\nINSTANCES")
 			if !found {
-				t.Errorf("%s, %s: there is no table %q; make clusters writes it", s.file, s.name, one.title)
+				t.Errorf("%s: there is no table %q; make clusters writes it", s.name, one.title)
 			}
 			made = after
 		}
-		text, err := os.ReadFile(filepath.Join(root, s.file))
-		check.OK(t, err)
-		_, rest, _ := strings.Cut(string(text), "<!-- end "+s.name+" -->")
-		if s.chart != "" && !strings.Contains(rest, "(../../"+s.chart+")") {
-			t.Errorf("%s does not show %s after %s", s.file, s.chart, s.name)
+		if s.chart != "" && !strings.Contains(string(shown), "]("+strings.TrimPrefix(s.chart, "docs/")+")") {
+			t.Errorf("the page does not show %s", s.chart)
 		}
 	}
 }
