@@ -1,6 +1,9 @@
 package keys
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,6 +12,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/crypto/cryptobyte"
+	"golang.org/x/crypto/cryptobyte/asn1"
 
 	"oauth-server/internal/secret"
 )
@@ -142,13 +147,37 @@ func (k *key) sign(w wireClaims) (string, error) {
 	token.WriteString(k.header)
 	token.WriteByte('.')
 	token.Write(encoding.AppendEncode(space[:0], payload))
-	signature, err := k.method.Sign(token.String(), k.signer)
+	signature, err := k.signature(token.String())
 	if err != nil {
 		return "", fmt.Errorf("keys: sign with %q: %w", k.record.ID, err)
 	}
 	token.WriteByte('.')
 	token.Write(encoding.AppendEncode(space[:0], signature))
 	return token.String(), nil
+}
+
+// signature signs a text. ES256 is deterministic (RFC 6979), as RFC 8725 3.2 recommends: the method of
+// the library takes a random number for each signature, and more time.
+func (k *key) signature(text string) ([]byte, error) {
+	private, isECDSA := k.signer.(*ecdsa.PrivateKey)
+	if !isECDSA {
+		return k.method.Sign(text, k.signer)
+	}
+	digest := sha256.Sum256([]byte(text))
+	der, err := private.Sign(nil, digest[:], crypto.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	var numbers cryptobyte.String
+	var r, s []byte
+	input := cryptobyte.String(der)
+	if !input.ReadASN1(&numbers, asn1.SEQUENCE) || !numbers.ReadASN1Integer(&r) || !numbers.ReadASN1Integer(&s) {
+		return nil, errors.New("not a signature in ASN.1")
+	}
+	signature := make([]byte, usualSignature) // RFC 7518 3.4
+	copy(signature[usualSignature/2-len(r):], r)
+	copy(signature[usualSignature-len(s):], s)
+	return signature, nil
 }
 
 // usualSignature is the length in bytes of an ES256 or EdDSA signature.
