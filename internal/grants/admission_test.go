@@ -6,10 +6,12 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/oautherr"
@@ -197,4 +199,110 @@ func TestGateIsAskedAboutProvenClients(t *testing.T) {
 		{ClientID: "other", Class: overload.ClientCredentials},
 	}
 	check.Equal(t, "asked about", gate.asked, want)
+}
+
+// TestOverloadedStore: if any store operation of any flow is shed, the response has a retry time
+// and nothing is consumed.
+func TestOverloadedStore(t *testing.T) {
+	shed := &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store}
+	eachStoreFailure(t, shed)
+
+	w, f := failingWorld(t)
+	req := refreshing(w.tokens("shop").RefreshToken)
+	f.Operation, f.Err = "Get grants", shed
+	_, err := w.token("shop", req)
+	failed := check.As[*grants.Error](t, err)
+	check.Equal(t, "RetryAfter", failed.RetryAfter, shed.RetryAfter)
+	check.Equal(t, "description", failed.Description, "The server is overloaded; retry after 7 seconds.")
+	if check.As[*overload.ShedError](t, err) != shed {
+		t.Error("the refusal is not the cause")
+	}
+}
+
+// TestOverloadedReadOfClients: the same holds if waiting for the newest clients fails.
+func TestOverloadedReadOfClients(t *testing.T) {
+	w := newWorld(t)
+	issued := w.tokens("shop")
+	shed := &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store}
+	w.reopen(func(o *grants.Options) { o.Clients = stopped{w.clients, w.clients, shed} })
+	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
+	check.Equal(t, "RetryAfter of an introspection", check.As[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
+	_, err = w.token("shop", refreshing(newWorld(t).tokens("shop").RefreshToken))
+	check.Equal(t, "RetryAfter of a refresh", check.As[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
+}
+
+// starvedWorld is a world that cannot hash passwords while the server lacks processor time, and
+// sheds sign-ins for that reason.
+func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]overload.Request, gate *overload.Shedder) {
+	t.Helper()
+	starved, shed = new(bool), new([]overload.Request)
+	gate = overload.New(overload.DefaultSettings(), func(r *overload.Request, o overload.Outcome) {
+		check.Equal(t, "outcome", o, overload.Shed)
+		*shed = append(*shed, *r)
+	})
+	passwords := secret.NewPasswords(secret.PasswordOptions{Separate: func(task secret.Task) ([]byte, error) {
+		if *starved {
+			return nil, secret.ErrStarved
+		}
+		return task.Do(), nil
+	}})
+	w = newWorld(t, append(edits, func(o *grants.Options) { o.SignIn.Passwords, o.Shedder = passwords, gate })...)
+	return w, starved, shed, gate
+}
+
+// TestStarvedAttemptIsShed: attempts of a person and of a client are counted as shed, once each.
+func TestStarvedAttemptIsShed(t *testing.T) {
+	w, starved, shed, gate := starvedWorld(t)
+	*starved = true
+	refused := check.As[*grants.Error](t, w.signIn(here, "alice", password))
+	check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
+	check.Equal(t, "to retry", refused.RetryAfter > 0, true)
+	_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+	check.Equal(t, "for want of", check.As[*overload.ShedError](t, err).Short, overload.Processor)
+	check.Equal(t, "shed", *shed, []overload.Request{{Class: overload.SignIn}, {ClientID: "shop", Class: overload.Password}})
+	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
+}
+
+// TestLongLineShedsNobody: an attempt refused because too many people sign in is reported as busy,
+// not as shed.
+func TestLongLineShedsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, shed, _ := starvedWorld(t)
+		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+		w.reopen(func(o *grants.Options) { o.SignIn.Passwords = passwords })
+		defer testworld.TakeHashingSlot(t, passwords)()
+		busy := check.As[*secret.BusyError](t, w.signIn(here, "alice", password))
+		check.Equal(t, "starved", busy.Starved, false)
+		check.Equal(t, "shed", len(*shed), 0)
+	})
+}
+
+// TestStoreIsCalledWithTheRank: store calls carry the rank that the shedder gave the request, for
+// priority in the store's queue.
+func TestStoreIsCalledWithTheRank(t *testing.T) {
+	w := newWorld(t)
+	code, tokens := w.code("shop"), w.tokens("shop")
+	store := w.fail(func(o *grants.Options) { o.Shedder = &doorkeeper{} })
+	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}
+	token := func(req grants.TokenRequest) func() error {
+		return func() error { _, err := w.token("shop", req); return err }
+	}
+	for _, tt := range []struct {
+		name string
+		send func() error
+	}{
+		{"code", token(w.redemption("shop", code))},
+		{"refresh token", token(refreshing(tokens.RefreshToken))},
+		{"password", token(grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})},
+		{"introspection", func() error { _, err := w.service.Introspect(t.Context(), query); return err }},
+		{"sign-in", func() error {
+			_, _, err := w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: password})
+			return err
+		}},
+		{"revocation", func() error { return w.service.Revoke(t.Context(), query) }},
+	} {
+		store.Rank = 0
+		check.OK(t, tt.send(), tt.name)
+		check.Equal(t, tt.name, store.Rank, overload.Rank(1)) // the rank from doorkeeper
+	}
 }

@@ -141,3 +141,217 @@ func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
 	check.Equal(t, "auth_time", claims.AuthTime, start)
 	check.Equal(t, "iat", claims.IssuedAt, start.Add(90*time.Minute))
 }
+
+// request edits an authorization request.
+type request = func(*grants.AuthorizeRequest)
+
+func scope(s string) request  { return func(r *grants.AuthorizeRequest) { r.Scope = s } }
+func prompt(p string) request { return func(r *grants.AuthorizeRequest) { r.Prompt = p } }
+func maxAge(s string) request { return func(r *grants.AuthorizeRequest) { r.MaxAge = s } }
+func hint(s string) request   { return func(r *grants.AuthorizeRequest) { r.LoginHint = s } }
+
+// prompted returns the prompt of a client's request.
+func (w *world) prompted(id string, edits ...request) *grants.Prompt {
+	w.tb.Helper()
+	req := w.authorizeRequest(id)
+	for _, edit := range edits {
+		edit(&req)
+	}
+	p, err := w.service.Authorize(w.tb.Context(), req)
+	check.OK(w.tb, err)
+	return p
+}
+
+// The possible next steps of an authorization request.
+const (
+	signInPage  = "sign-in page"
+	consentPage = "consent page"
+	aCode       = "code"
+)
+
+// next returns the next step of a request, or the code of its error.
+func (w *world) next(session *accounts.Session, id string, edits ...request) string {
+	w.tb.Helper()
+	next, err := w.service.Proceed(w.tb.Context(), w.prompted(id, edits...), session)
+	var failed *grants.RedirectError
+	switch {
+	case errors.As(err, &failed):
+		check.Equal(w.tb, "state", failed.State, "xyz")
+		return string(failed.Err.Code)
+	case err != nil:
+		w.tb.Fatal(err)
+	case next.SignIn:
+		return signInPage
+	case next.Code != "":
+		return aCode
+	}
+	return consentPage
+}
+
+func (w *world) wantNext(want string, session *accounts.Session, id string, edits ...request) {
+	w.tb.Helper()
+	check.Equal(w.tb, "next of "+id, w.next(session, id, edits...), want)
+}
+
+// allow accepts the consent page of a request.
+func (w *world) allow(session accounts.Session, id string, edits ...request) {
+	w.tb.Helper()
+	_, err := w.approve(w.prompted(id, edits...), session)
+	check.OK(w.tb, err)
+}
+
+func TestConsentIsRemembered(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	w.wantNext(consentPage, &session, "shop", scope("read write"))
+	w.allow(session, "shop", scope("read write"))
+	w.wantNext(aCode, &session, "shop", scope("read write"))
+	w.wantNext(aCode, &session, "shop", scope("write"))
+	w.wantNext(consentPage, &session, "shop", scope("read admin"))
+	w.wantNext(consentPage, &session, "shop") // all registered scopes
+	w.wantNext(consentPage, &session, "caller", scope("read"))
+	bob := session
+	bob.Username = "bob"
+	w.wantNext(consentPage, &bob, "shop", scope("read"))
+
+	next, err := w.service.Proceed(t.Context(), w.prompted("shop", scope("read admin")), &session)
+	check.OK(t, err)
+	check.Equal(t, "known", next.Known, []string{"read"})
+	w.allow(session, "shop", scope("read admin"))
+	w.wantNext(aCode, &session, "shop", scope("write admin"))
+
+	next, err = w.service.Proceed(t.Context(), w.prompted("shop"), &session)
+	check.OK(t, err)
+	check.Equal(t, "scopes", w.mustToken("shop", w.redemption("shop", next.Code)).Scopes, []string{"read", "write", "admin"})
+}
+
+// TestConsentIsAskedEachTimeOfUnprovenClients: another program on the device may use the client_id
+// of a public client (RFC 8252 8.6).
+//
+// Attack (consent): Another program uses the ID of a public client. Without an https redirect
+// URI, the user is asked each time.
+func TestConsentIsAskedEachTimeOfUnprovenClients(t *testing.T) {
+	w := newWorld(t)
+	w.changeClient("app", func(c *clientcfg.Client) {
+		c.RedirectURIs, c.FirstParty = append(c.RedirectURIs, "https://app.example.com/cb"), true
+	})
+	session := w.session()
+	to := func(uri string) request { return func(r *grants.AuthorizeRequest) { r.RedirectURI = uri } }
+	for _, uri := range []string{"http://127.0.0.1:4711/callback", "com.example.app:/callback"} {
+		w.wantNext(consentPage, &session, "app", to(uri))
+		w.allow(session, "app", to(uri))
+		w.wantNext(consentPage, &session, "app", to(uri))
+		w.wantNext("consent_required", &session, "app", to(uri), prompt("none"))
+	}
+	w.wantNext(aCode, &session, "app", to("https://app.example.com/cb"))
+}
+
+func TestFirstPartyNeedsNoConsent(t *testing.T) {
+	w := newWorld(t)
+	w.changeClient("shop", func(c *clientcfg.Client) { c.FirstParty = true })
+	session := w.session()
+	w.wantNext(signInPage, nil, "shop")
+	w.wantNext(aCode, &session, "shop")
+	w.wantNext(aCode, &session, "shop", prompt("none"))
+	w.wantNext(consentPage, &session, "shop", prompt("consent"))
+	allowed, err := w.service.Allowed(t.Context(), "alice")
+	check.OK(t, err)
+	check.Equal(t, "clients in the user's list", len(allowed), 1)
+	check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop"))
+	w.wantNext(aCode, &session, "shop")
+	for id, want := range map[string]bool{"shop": true, "app": false, "gone": false} {
+		check.Equal(t, id+" is of the first party", w.service.FirstParty(id), want)
+	}
+}
+
+// TestInteraction covers the parameters of OpenID Connect Core 1.0 3.1.2.1, for a user who signed
+// in an hour ago and has agreed.
+func TestInteraction(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	w.allow(session, "shop")
+	w.clock.Advance(time.Hour)
+	session.ExpiresAt = w.clock.Now().Add(time.Hour)
+	for name, tt := range map[string]struct {
+		edits     []request
+		signedOut string // next step without a session
+		signedIn  string
+		client    string // shop if empty; the user has not agreed to caller
+	}{
+		"nothing":                          {nil, signInPage, aCode, ""},
+		"none":                             {[]request{prompt("none")}, "login_required", aCode, ""},
+		"none without consent":             {[]request{prompt("none")}, "login_required", "consent_required", "caller"},
+		"none, signed in too long ago":     {[]request{prompt("none"), maxAge("3599")}, "login_required", "login_required", ""},
+		"none for another user":            {[]request{prompt("none"), hint("bob")}, "login_required", "interaction_required", ""},
+		"none for the user":                {[]request{prompt("none"), hint("Alice")}, "login_required", aCode, ""},
+		"login":                            {[]request{prompt("login")}, signInPage, signInPage, ""},
+		"consent":                          {[]request{prompt("consent")}, signInPage, consentPage, ""},
+		"select_account":                   {[]request{prompt("select_account")}, signInPage, consentPage, ""},
+		"login and consent":                {[]request{prompt("login consent")}, signInPage, signInPage, ""},
+		"max_age":                          {[]request{maxAge("3600")}, signInPage, aCode, ""},
+		"max_age that has passed":          {[]request{maxAge("3599")}, signInPage, signInPage, ""},
+		"max_age 0":                        {[]request{maxAge("0")}, signInPage, signInPage, ""},
+		"max_age of ages":                  {[]request{maxAge("9223372036854775807")}, signInPage, aCode, ""},
+		"login_hint":                       {[]request{hint("alice")}, signInPage, aCode, ""},
+		"login_hint of another user":       {[]request{hint("bob")}, signInPage, consentPage, ""},
+		"login_hint that is no user's":     {[]request{hint("\x00 ?")}, signInPage, consentPage, ""},
+		"several spaces are one separator": {[]request{prompt(" consent  login ")}, signInPage, signInPage, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := tt.client
+			if client == "" {
+				client = "shop"
+			}
+			session.Key = name // each has its own limit of codes
+			check.Equal(t, "signed out", w.next(nil, client, tt.edits...), tt.signedOut)
+			check.Equal(t, "signed in", w.next(&session, client, tt.edits...), tt.signedIn)
+		})
+	}
+	session.CreatedAt = w.clock.Now()
+	w.wantNext(signInPage, &session, "shop", maxAge("0")) // even in the same moment
+}
+
+func TestInteractionThatIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, edits := range map[string][]request{
+		"none and login":       {prompt("none login")},
+		"login and none":       {prompt("login none")},
+		"unknown prompt":       {prompt("create")},
+		"prompt in capitals":   {prompt("None")},
+		"negative max_age":     {maxAge("-1")},
+		"max_age with a sign":  {maxAge("+1")},
+		"max_age in words":     {maxAge("1h")},
+		"max_age with a point": {maxAge("1.5")},
+		"max_age beyond range": {maxAge("9223372036854775808")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := w.authorizeRequest("shop")
+			for _, edit := range edits {
+				edit(&req)
+			}
+			_, err := w.service.Authorize(t.Context(), req)
+			check.Equal(t, "redirect", check.As[*grants.RedirectError](t, err).RedirectURI, callback)
+			wantCode(t, oautherr.InvalidRequest, err)
+		})
+	}
+	_, err := w.service.Authorize(t.Context(), func() grants.AuthorizeRequest {
+		req := w.authorizeRequest("shop")
+		req.Scope = "openid read"
+		return req
+	}())
+	wantCode(t, oautherr.InvalidScope, err)
+}
+
+// TestCodesWithoutPagesAreLimited: codes without pages are limited like codes with pages. This
+// stops a client that sends the browser back again and again.
+func TestCodesWithoutPagesAreLimited(t *testing.T) {
+	w := newWorld(t, tenCodes)
+	w.changeClient("shop", func(c *clientcfg.Client) { c.FirstParty = true })
+	session, p := w.session(), w.prompted("shop")
+	for range 10 {
+		_, err := w.service.Proceed(t.Context(), p, &session)
+		check.OK(t, err)
+	}
+	_, err := w.service.Proceed(t.Context(), p, &session)
+	_ = check.As[*oautherr.LimitedError](t, err)
+}

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/oautherr"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // asked returns the prompt of the client.
@@ -199,4 +202,182 @@ func FuzzConsentPage(f *testing.F) {
 			t.Errorf("%+v is genuine", c)
 		}
 	})
+}
+
+// TestWithdrawEndsWhatCameOfIt: withdrawing a consent ends everything issued under it, and nothing
+// else.
+//
+// Attack (consent): Tokens survive a withdrawn consent. Withdrawing ends all codes and tokens
+// under it. A consent that cannot be stored gives no code. Also
+// grants.TestNoCodeWithoutAgreement, e2e.TestConsentOnTwoInstances.
+func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	mine, later := w.tokens("shop"), w.tokens("shop")
+	later = w.mustToken("shop", refreshing(later.RefreshToken))
+	other := w.tokens("caller")
+	code := w.code("shop")
+	bob := session
+	bob.Username = "bob"
+	stored, err := w.store.User(t.Context(), "bob")
+	check.OK(t, err)
+	bob.UserStamp = stored.Stamp
+	bobsCode, err := w.approve(w.prompted("shop"), bob)
+	check.OK(t, err)
+
+	check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop"))
+	for _, token := range []string{mine.AccessToken, later.AccessToken, mine.RefreshToken, later.RefreshToken} {
+		w.wantActive(false, token)
+	}
+	for _, req := range []grants.TokenRequest{refreshing(mine.RefreshToken), refreshing(later.RefreshToken), w.redemption("shop", code)} {
+		_, err := w.token("shop", req)
+		wantCode(t, oautherr.InvalidGrant, err)
+	}
+	w.wantNext(consentPage, &session, "shop")
+	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), store.ErrNotFound)
+
+	w.wantActive(true, other.AccessToken)
+	w.mustToken("caller", refreshing(other.RefreshToken))
+	w.mustToken("shop", w.redemption("shop", bobsCode))
+	again := w.tokens("shop") // agrees again
+	w.wantActive(true, again.AccessToken)
+	w.mustToken("shop", refreshing(again.RefreshToken))
+	w.wantNext(aCode, &session, "shop")
+}
+
+// TestWithdrawOutlastsTheTokens: the revocation is kept until the last token under the consent has
+// expired.
+func TestWithdrawOutlastsTheTokens(t *testing.T) {
+	w := newWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
+	token := w.tokens("shop").RefreshToken
+	check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop"))
+	w.clock.Advance(90*24*time.Hour - time.Second)
+	_, err := w.store.Sweep(t.Context(), w.clock.Now())
+	check.OK(t, err)
+	_, err = w.token("shop", refreshing(token))
+	wantCode(t, oautherr.InvalidGrant, err)
+}
+
+// TestWithdrawThatStopsHalfway: an interrupted withdrawal leaves a void agreement, which can be
+// withdrawn again.
+func TestWithdrawThatStopsHalfway(t *testing.T) {
+	w, f := failingWorld(t)
+	session, token := w.session(), w.tokens("shop")
+	f.Operation, f.Err = "Delete agreements", errDown
+	wantCode(t, oautherr.TemporarilyUnavailable, w.service.Withdraw(t.Context(), "alice", "shop"))
+	w.wantActive(false, token.AccessToken)
+	w.wantNext(consentPage, &session, "shop")
+	f.Operation = ""
+	token = w.tokens("shop")
+	w.wantActive(true, token.AccessToken)
+	w.wantNext(aCode, &session, "shop")
+}
+
+// TestConsentIsVoid: a consent is void if it was given to another client, by another user with the
+// same name, before a revocation, or too long ago.
+//
+// Attack (consent): A remembered consent after a change. Consents end with the registration, a
+// revocation, a withdrawal, or a year without use.
+func TestConsentIsVoid(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"client registered anew": func(w *world) { w.replaceClient("shop") },
+		"client revoked":         func(w *world) { w.revokeClient("shop") },
+		"user revoked":           (*world).revokeUser,
+		"user deleted and created": func(w *world) {
+			stored, err := w.store.User(t.Context(), "alice")
+			check.OK(t, err)
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil))
+			stored.CreatedAt, stored.Stamp = w.clock.Now(), secret.NewStamp()
+			check.OK(t, w.store.CreateUser(t.Context(), stored, clientcfg.Event{}))
+		},
+		"not used for a year": func(w *world) { w.clock.Advance(365 * 24 * time.Hour) },
+		"withdrawn":           func(w *world) { check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			session := w.session()
+			w.allow(session, "shop")
+			w.wantNext(aCode, &session, "shop")
+			change(w)
+			session = w.session()
+			w.wantNext(consentPage, &session, "shop")
+			w.wantNext("consent_required", &session, "shop", prompt("none"))
+			allowed, err := w.service.Allowed(t.Context(), "alice")
+			check.OK(t, err)
+			check.Equal(t, "allowed", len(allowed), 0)
+			w.clock.Advance(time.Minute) // after the revocation
+			session = w.session()
+			w.allow(session, "shop")
+			w.wantNext(aCode, &session, "shop")
+		})
+	}
+}
+
+// TestConsentInUseIsKept: each use restarts the year.
+func TestConsentInUseIsKept(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	w.allow(session, "shop")
+	for range 4 {
+		w.clock.Advance(300 * 24 * time.Hour)
+		_, err := w.store.Sweep(t.Context(), w.clock.Now())
+		check.OK(t, err)
+		session = w.session()
+		w.wantNext(aCode, &session, "shop")
+	}
+}
+
+// TestAllowed lists a user's consents, without scopes that the client has lost.
+func TestAllowed(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	w.allow(session, "shop", scope("write read"))
+	w.allow(session, "app")
+	w.allow(session, "caller", scope("admin"))
+	delete(w.clients, "caller")
+	w.changeClient("shop", func(c *clientcfg.Client) { c.Scopes = []string{"read", "admin"} })
+	w.clock.Advance(time.Hour)
+	session = w.session()
+	w.allow(session, "shop", scope("admin"))
+	allowed, err := w.service.Allowed(t.Context(), "alice")
+	check.OK(t, err)
+	got := map[string][]string{}
+	for _, a := range allowed {
+		got[a.Client.ID] = a.Scopes
+	}
+	check.Equal(t, "allowed", got, map[string][]string{"app": {"read", "write"}, "shop": {"read", "admin"}})
+	check.Equal(t, "agreed at", allowed[1].AgreedAt, w.clock.Now())
+}
+
+// TestConsentsAtOnce: concurrent answers to several pages of one user and client result in one
+// agreement with all their scopes.
+func TestConsentsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var all sync.WaitGroup
+	for _, s := range []string{"read", "write", "admin"} {
+		session, p := w.session(), w.prompted("shop", scope(s))
+		page := consentAt(w.clock.Now(), s)
+		all.Go(func() {
+			if _, err := w.service.Approve(t.Context(), p, session, page); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	session := w.session()
+	w.wantNext(aCode, &session, "shop", scope("read write admin"))
+}
+
+// TestNoCodeWithoutAgreement: if the consent cannot be stored, no code is issued, because it could
+// not be withdrawn.
+func TestNoCodeWithoutAgreement(t *testing.T) {
+	w, f := failingWorld(t)
+	f.Operation, f.Err = "Put agreements", errDown
+	_, err := w.approve(w.prompted("shop"), w.session())
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
+	f.Err = store.ErrConflict // other writers win again and again
+	_, err = w.approve(w.prompted("shop"), w.session())
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
+	f.Operation = ""
+	w.tokens("shop")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -380,5 +382,133 @@ func TestGateNamesOnlyTheCounted(t *testing.T) {
 	}
 	if w.limited("shop", ofUser("my-password")) == nil || seen[len(seen)-1].Username != "" {
 		t.Errorf("the last decision is %+v, want a denial without a name", seen[len(seen)-1])
+	}
+}
+
+// TestGateTellsGrants: a limit for refreshes counts only refreshes, and denies one without
+// consuming its token.
+func TestGateTellsGrants(t *testing.T) {
+	refreshes := ratelimit.NewLimit("refreshes", 2, time.Minute)
+	refreshes.Grants = ratelimit.GrantRefresh
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{
+		Policy: ratelimit.Policy{User: []ratelimit.Limit{refreshes}},
+	}))
+	token := w.tokens("shop").RefreshToken
+	for range 2 {
+		answer, err := w.token("shop", refreshing(token))
+		check.OK(t, err)
+		token = answer.RefreshToken
+	}
+	denial := w.limited("shop", refreshing(token))
+	if denial == nil {
+		t.Fatal("the third refresh is admitted")
+	}
+	check.Equal(t, "violated", strings.Join(denial.Violated, ","), "refreshes")
+	for range 3 {
+		w.tokens("shop")
+		_, err := w.token("shop", ofAlice())
+		check.OK(t, err)
+	}
+	w.clock.Advance(2 * time.Minute)
+	_, err := w.token("shop", refreshing(token))
+	check.OK(t, err)
+}
+
+// TestGateCountsSources: requests from one address count together, whoever the user is. IPv6
+// addresses count by their /64. Only requests of an authenticated client count. The denial names
+// the address.
+func TestGateCountsSources(t *testing.T) {
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{
+		Policy: ratelimit.Policy{Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 2, time.Minute)}},
+	}))
+	from := func(address string, req grants.TokenRequest) grants.TokenRequest {
+		req.Remote = netip.MustParseAddr(address)
+		return req
+	}
+	wrong := from("2001:db8::1", clientCredentials)
+	wrong.Credentials = grants.Credentials{ClientID: "shop", Secret: "wrong"}
+	for range 3 {
+		if _, err := w.service.Token(t.Context(), wrong); err == nil {
+			t.Fatal("a wrong secret gets a token")
+		}
+	}
+	for i, address := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"} {
+		req := from(address, clientCredentials)
+		if i == 1 {
+			req = from(address, ofAlice())
+		}
+		denial := w.limited("shop", req)
+		check.Equal(t, "denied from "+address, denial != nil, i == 2)
+		if denial != nil && (denial.Limit != "per-address" || !strings.Contains(denial.Description(), "from this address")) {
+			t.Error(denial.Limit, denial.Description())
+		}
+	}
+	wrongPassword := from("2001:db8::4", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
+	if w.limited("shop", wrongPassword) == nil {
+		t.Error("a wrong password is checked although the source is over its limit")
+	}
+	check.Equal(t, "another network", w.limited("shop", from("2001:db8:0:1::1", clientCredentials)) == nil, true)
+	check.Equal(t, "IPv4", w.limited("shop", from("192.0.2.1", clientCredentials)) == nil, true)
+}
+
+// TestGateKnowsTiersAndOverrides: a user with an override has its limits, also before the password
+// check and however the name is typed. Other users of the client have the limits of its tier.
+func TestGateKnowsTiersAndOverrides(t *testing.T) {
+	limit := func(requests int64) []ratelimit.Limit {
+		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
+	}
+	tier := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limit(3)}}).WithPolicy("shop", &clientcfg.ClientPolicy{Tier: "gold"})
+	for _, tt := range []struct {
+		name   string
+		set    clientcfg.PolicySet
+		passes int
+	}{
+		{"of the tier", tier, 3},
+		{"of one user, lower", tier.WithOverride("shop", "alice", &clientcfg.Override{User: limit(1)}), 1},
+		{"of one user, higher", tier.WithOverride("shop", "alice", &clientcfg.Override{User: limit(5)}), 5},
+		{"of another user", tier.WithOverride("shop", "alicia", &clientcfg.Override{User: limit(1)}), 3},
+		{"of a user of another client", tier.WithOverride("other", "alice", &clientcfg.Override{User: limit(1)}), 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, _ := policyWorld(t, ratelimit.DefaultSettings(), tt.set)
+			names := []string{"alice", "ALICE"}
+			for i := range tt.passes + 2 {
+				denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: names[i%2], Password: password})
+				check.Equal(t, "denied", denial != nil, i >= tt.passes)
+			}
+		})
+	}
+}
+
+// TestGateCountsTotals: requests of users and of the client itself count against the client's
+// total, and the denial says so, also before the password check.
+func TestGateCountsTotals(t *testing.T) {
+	total := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{
+		Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 2, time.Minute)},
+	}})
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), total)
+	for i := range 3 {
+		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+		check.Equal(t, "denied", denial != nil, i >= 2)
+	}
+	denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
+	if denial == nil {
+		t.Fatal("a wrong password is checked although the total is used up")
+	}
+	check.Equal(t, "limit", denial.Limit, "all-users")
+	check.Equal(t, "violated", strings.Join(denial.Violated, ","), "all-users")
+	if !strings.Contains(denial.Description(), "all its users together") {
+		t.Error(denial.Description())
+	}
+}
+
+// TestForPeople: a page shows long waits in minutes or hours.
+func TestForPeople(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Second: "1 second", 37 * time.Second: "37 seconds", 119 * time.Second: "119 seconds",
+		2 * time.Minute: "about 2 minutes", 121 * time.Second: "about 3 minutes", 2*time.Hour - time.Second: "about 120 minutes",
+		2 * time.Hour: "about 2 hours", 47_224 * time.Second: "about 14 hours",
+	} {
+		check.Equal(t, wait.String(), (&oautherr.LimitedError{RetryAfter: wait}).ForPeople(), "; try again in "+want+".")
 	}
 }

@@ -102,3 +102,114 @@ func TestIntrospectClaimedRefreshToken(t *testing.T) {
 	w.wantActive(false, first.RefreshToken)
 	w.wantActive(true, second.RefreshToken)
 }
+
+func TestBearer(t *testing.T) {
+	w := newWorld(t)
+	tokens := w.tokens("shop")
+	claims, err := w.service.Bearer(t.Context(), tokens.AccessToken)
+	check.OK(t, err)
+	check.Equal(t, "claims.ClientID", claims.ClientID, "shop")
+	check.Equal(t, "claims.Subject", claims.Subject, "alice")
+	for name, bad := range map[string]string{
+		"empty": "", "nonsense": "a.b.c", "a refresh token": tokens.RefreshToken,
+		"forged": tokens.AccessToken[:len(tokens.AccessToken)-4] + "AAAA",
+	} {
+		_, err = w.service.Bearer(t.Context(), bad)
+		check.ErrorIs(t, err, grants.ErrBearer, name)
+	}
+}
+
+func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
+	for name, end := range map[string]func(*world, grants.TokenResponse){
+		"time": func(w *world, _ grants.TokenResponse) { w.clock.Advance(time.Hour) },
+		"revocation": func(w *world, r grants.TokenResponse) {
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
+			check.OK(t, w.service.Revoke(t.Context(), q))
+		},
+		"its user": func(w *world, _ grants.TokenResponse) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
+		"its client": func(w *world, _ grants.TokenResponse) {
+			clear(w.clients)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tokens := w.tokens("shop")
+			end(w, tokens)
+			_, err := w.service.Bearer(t.Context(), tokens.AccessToken)
+			check.ErrorIs(t, err, grants.ErrBearer)
+		})
+	}
+}
+
+// TestRevoke introspects three tokens of one family after one of them was revoked.
+//
+// Attack (rfc9700): 2.2.1, 4.9 sender-constrained tokens. **Lacking**: no DPoP or mTLS. Access
+// tokens can be revoked. Also grants.TestRevokedFamilyOutlivesItsTokens.
+func TestRevoke(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revoke      func(first, second grants.TokenResponse) string
+		hint        string
+		wantFirst   bool
+		wantSecond  bool
+		wantRefresh bool
+	}{
+		"an access token alone":       {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "access_token", false, true, true},
+		"the hint may be wrong":       {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "refresh_token", false, true, true},
+		"the hint may be unknown":     {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "pasta", false, true, true},
+		"a refresh token, the family": {func(_, second grants.TokenResponse) string { return second.RefreshToken }, "", false, false, false},
+		"a claimed one, the family":   {func(first, _ grants.TokenResponse) string { return first.RefreshToken }, "", false, false, false},
+		"an unknown one, nothing":     {func(grants.TokenResponse, grants.TokenResponse) string { return "nonsense" }, "", true, true, true},
+		"a forged one, nothing":       {func(grants.TokenResponse, grants.TokenResponse) string { return "a.b.c" }, "", true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.tokens("shop")
+			second := w.mustToken("shop", refreshing(first.RefreshToken))
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
+			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
+				check.OK(t, w.service.Revoke(t.Context(), q))
+			}
+			w.wantActive(tc.wantFirst, first.AccessToken)
+			w.wantActive(tc.wantSecond, second.AccessToken)
+			w.wantActive(tc.wantRefresh, second.RefreshToken)
+			_, err := w.token("shop", refreshing(second.RefreshToken))
+			check.Equal(t, "refresh passes", err == nil, tc.wantRefresh)
+		})
+	}
+}
+
+func TestRevokeRefuses(t *testing.T) {
+	w := newWorld(t)
+	tokens := w.tokens("shop")
+	app := w.tokens("app")
+	for name, tc := range map[string]struct {
+		q    grants.TokenQuery
+		want oautherr.Code
+	}{
+		"no token":             {grants.TokenQuery{Credentials: w.credentials("shop")}, oautherr.InvalidRequest},
+		"wrong secret":         {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, oautherr.InvalidClient},
+		"another's access":     {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, oautherr.InvalidGrant},
+		"another's refresh":    {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
+		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
+			w.wantActive(true, tokens.AccessToken)
+			w.wantActive(true, tokens.RefreshToken)
+		})
+	}
+	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	w.wantActive(false, app.AccessToken) // a public client revokes its own token
+}
+
+// TestRevokedFamilyOutlivesItsTokens: the revocation is kept as long as any token of the family
+// could be valid, under whichever setting it was issued.
+func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
+	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
+	first := w.tokens("shop")
+	w.service.SetRefreshTokenLifetime(time.Hour)
+	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	if f.RevokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
+		t.Fatalf("revoked until %v only", f.RevokedUntil)
+	}
+}

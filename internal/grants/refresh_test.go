@@ -1,8 +1,11 @@
 package grants_test
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,4 +212,169 @@ func TestRefreshWithoutTheData(t *testing.T) {
 	})
 	_, err = w.token("shop", refreshing(token))
 	check.OK(t, err)
+}
+
+// withGeneration returns the token with another generation and a matching MAC.
+func withGeneration(tb testing.TB, token string, change func(g uint32) uint32) string {
+	tb.Helper()
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	check.OK(tb, err)
+	body := raw[:32:32]
+	body = binary.BigEndian.AppendUint32(body, change(binary.BigEndian.Uint32(raw[32:])))
+	text := base64.RawURLEncoding.EncodeToString(body)
+	return text + testworld.Deriver{}.Derive("refresh token", text)[:24]
+}
+
+// plus returns a function that adds n generations.
+func plus(n int) func(uint32) uint32 { return func(g uint32) uint32 { return uint32(int(g) + n) } }
+
+// forgeries returns texts that no instance has issued, derived from an issued token.
+func forgeries(token string) map[string]string {
+	flip := func(i int) string {
+		other := byte('A')
+		if token[i] == other {
+			other = 'B'
+		}
+		return token[:i] + string(other) + token[i+1:]
+	}
+	return map[string]string{
+		"another secret": flip(0), "the secret's end": flip(42), "another generation": flip(47), "another MAC": flip(48),
+		"the MAC's end": flip(71), "cut": token[:71], "longer": token + "A", "padded": token + "=", "with a line break": token[:71] + "\n",
+		"in two lines": token[:40] + "\n" + token[40:71], "the MAC first": token[48:] + token[:48], "of another alphabet": strings.Repeat("+", 72),
+		"no base64url": strings.Repeat("!", 72), "a word": "random", "of no key": token[:48] + strings.Repeat("A", 24),
+		"43 characters, not of 32 bytes": strings.Repeat("_", 43),
+	}
+}
+
+// TestForgedTokens: a token that no instance has issued is refused, counted, and never looked up.
+//
+// Attack (tokens): Forged codes and refresh tokens. A MAC refuses them before the store is read.
+// A code is not accepted as a refresh token. Also grants.FuzzRefreshToken,
+// grants.TestGuessedCodesAreNotLookedUp, grants.TestCodeIsNoRefreshToken.
+func TestForgedTokens(t *testing.T) {
+	for name := range forgeries(strings.Repeat("x", 72)) {
+		t.Run(name, func(t *testing.T) {
+			w, f := failingWorld(t)
+			forged := forgeries(w.tokens("shop").RefreshToken)[name]
+			code := w.redemption("shop", forged)
+			f.Begun = func(operation string) { t.Errorf("%s was called", operation) }
+			for _, req := range []grants.TokenRequest{refreshing(forged), code} {
+				_, err := w.token("shop", req)
+				wantCode(t, oautherr.InvalidGrant, err)
+			}
+			w.wantActive(false, forged)
+			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: forged}))
+		})
+	}
+}
+
+// TestCodeIsNoRefreshToken: a code is the secret of its family, and would need no PKCE verifier if
+// it were accepted as a refresh token.
+func TestCodeIsNoRefreshToken(t *testing.T) {
+	w := newWorld(t, graceful)
+	code := w.code("app")
+	tokens := w.mustToken("app", w.redemption("app", code))
+	_, err := w.token("app", refreshing(code))
+	wantCode(t, oautherr.InvalidGrant, err)
+	check.ErrorSays(t, err, "unknown")
+	w.mustToken("app", refreshing(tokens.RefreshToken)) // the family is unchanged
+}
+
+// TestGenerations presents every generation around the newest one, at different ages of the newest.
+func TestGenerations(t *testing.T) {
+	const newest = 4
+	type outcome struct {
+		says      string // text of the refusal; empty if a token is issued
+		successor int    // generation of the issued token, relative to the newest
+		revoked   bool
+	}
+	used, unknown := outcome{says: "already used", revoked: true}, outcome{says: "unknown"}
+	for _, tc := range []struct {
+		presented int // relative to the newest
+		age       time.Duration
+		grace     time.Duration
+		want      outcome
+	}{
+		{0, 0, 0, outcome{successor: 1}},
+		{0, 0, grace, outcome{successor: 1}},
+		{0, 29 * day, grace, outcome{successor: 1}},
+		{0, 30 * day, grace, outcome{says: "has expired"}},
+		{-1, 0, grace, outcome{}},
+		{-1, grace - time.Nanosecond, grace, outcome{}},
+		{-1, grace, grace, used},
+		{-1, 0, 0, used},
+		{-1, -time.Second, 0, used},    // rotated by an instance with its clock ahead
+		{-1, 31 * day, 40 * day, used}, // the successor has expired
+		{-2, 0, grace, used},
+		{-3, 0, grace, used},
+		{-newest, 0, grace, used}, // the code that the family began with
+		{1, 0, grace, unknown},
+		{2, 40 * day, grace, unknown},
+	} {
+		w := newWorld(t, func(o *grants.Options) { o.RefreshGrace = tc.grace })
+		token := w.tokens("shop").RefreshToken
+		for range newest - 1 {
+			token = w.refresh(token).RefreshToken
+		}
+		w.clock.Advance(tc.age)
+		answer, err := w.token("shop", refreshing(withGeneration(t, token, plus(tc.presented))))
+		if tc.want.says != "" {
+			wantCode(t, oautherr.InvalidGrant, err)
+			check.ErrorSays(t, err, tc.want.says)
+		} else {
+			check.OK(t, err)
+			check.Equal(t, "successor", answer.RefreshToken, withGeneration(t, token, plus(tc.want.successor)))
+		}
+		if tc.age < day {
+			w.wantActive(!tc.want.revoked && tc.want.successor == 0, token)
+		}
+	}
+}
+
+// TestRestoredStore: after a restore the store has an older generation than the client. The client
+// has to sign in again, but the family is not revoked, because nothing was stolen.
+//
+// Attack (tokens): Tokens from before a restore. The client must sign in again, but this is no
+// replay. `restore` invalidates earlier tokens by default. Also cli.TestRestoreWhileServing.
+func TestRestoredStore(t *testing.T) {
+	w := newWorld(t, graceful)
+	first := w.tokens("shop")
+	lost := withGeneration(t, first.RefreshToken, plus(7))
+	_, err := w.token("shop", refreshing(lost))
+	wantCode(t, oautherr.InvalidGrant, err)
+	w.wantActive(false, lost)
+	w.wantActive(true, first.RefreshToken)
+	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: lost}))
+	w.wantActive(false, first.RefreshToken) // it still belongs to the family
+}
+
+// FuzzRefreshToken: only issued tokens are looked up.
+func FuzzRefreshToken(f *testing.F) {
+	w, store := failingWorld(f)
+	issued := w.tokens("shop").RefreshToken
+	f.Add(issued)
+	f.Add(withGeneration(f, issued, plus(1)))
+	f.Add(w.code("shop"))
+	for _, forged := range forgeries(issued) {
+		f.Add(forged)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var operations []string
+		store.Begun = func(operation string) { operations = append(operations, operation) }
+		shown, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: text})
+		if text == "" {
+			return
+		}
+		check.OK(t, err)
+		check.Equal(t, "active", shown.Active, text == issued)
+		looked := len(operations) > 0
+		switch len(text) {
+		case 72:
+			raw, err := base64.RawURLEncoding.DecodeString(text[:48])
+			ours := err == nil && len(raw) == 36 && text[48:] == testworld.Deriver{}.Derive("refresh token", text[:48])[:24]
+			check.Equal(t, "looked up", looked, ours)
+		default:
+			check.Equal(t, "looked up", looked, false)
+		}
+	})
 }

@@ -2,6 +2,8 @@ package grants_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -337,4 +339,251 @@ func BenchmarkReuse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestReuseInDryRunIsThatOfEnforce: tokens of requests that enforce would deny do not become last
+// tokens.
+func TestReuseInDryRunIsThatOfEnforce(t *testing.T) {
+	outcomes := func(mode ratelimit.Mode) (out []string) {
+		w, seen := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
+		for range 20 {
+			_, _ = w.token("shop", clientCredentials)
+			w.later(7 * time.Minute)
+		}
+		for _, d := range *seen {
+			out = append(out, map[string]string{"would_deny": "denied", "would_reuse": "reused"}[d.Decision.Outcome.String()])
+			if out[len(out)-1] == "" {
+				out[len(out)-1] = d.Decision.Outcome.String()
+			}
+		}
+		return out
+	}
+	enforced := outcomes(ratelimit.Enforce)
+	check.Equal(t, "outcomes in dry-run", outcomes(ratelimit.DryRun), enforced)
+	check.Equal(t, "the first ones", enforced[:10], []string{
+		"allowed", "allowed", "reused", "reused", "reused", "reused", "reused", "reused", "denied", "allowed",
+	})
+}
+
+// TestReuseUnderACandidate: a candidate's predictions use the tokens that it would have issued.
+func TestReuseUnderACandidate(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.OverLimit = ratelimit.OverLimitReuse
+	one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
+	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
+	for range 3 {
+		w.mustToken("shop", clientCredentials)
+		w.later(25 * time.Minute)
+	}
+	for i, want := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.WouldReuse, ratelimit.WouldDeny} {
+		check.Equal(t, "tried", (*seen)[i].Tried.Outcome, want)
+		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
+	}
+	check.Equal(t, "limit", (*seen)[1].Tried.Limit, "per-day")
+}
+
+// TestReusePredictsRevocations: dry-run and candidates ignore revoked tokens.
+func TestReusePredictsRevocations(t *testing.T) {
+	outcomes := func(mode ratelimit.Mode) (out []limiter.Decided) {
+		settings := ratelimit.DefaultSettings()
+		settings.Mode, settings.Default.OverLimit = mode, ratelimit.OverLimitReuse
+		settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 2, time.Hour)}
+		candidate := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: settings.Default.Client}}
+		w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", candidate))
+		for range 3 {
+			if answer, err := w.token("shop", clientCredentials); err == nil {
+				w.revoke(answer.AccessToken)
+			}
+		}
+		return *seen
+	}
+	check.Equal(t, "enforce", outcomes(ratelimit.Enforce)[2].Decision.Outcome, ratelimit.Denied)
+	predicted := outcomes(ratelimit.DryRun)[2]
+	check.Equal(t, "dry-run", predicted.Decision.Outcome, ratelimit.WouldDeny)
+	check.Equal(t, "tried", predicted.Tried.Outcome, ratelimit.WouldDeny)
+}
+
+// TestReusePredictsRevocationsElsewhere: the sweep also checks the revocation of tokens kept for
+// predictions.
+func TestReusePredictsRevocationsElsewhere(t *testing.T) {
+	w, seen := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+	last := w.exhausted(clientCredentials)
+	here := w.service
+	w.reopen()
+	w.revoke(last.AccessToken)
+	w.service = here
+	check.OK(t, w.service.SweepLastTokens(t.Context()))
+	w.mustToken("shop", clientCredentials)
+	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldDeny)
+}
+
+// TestReuseBesideACandidate: a candidate does not displace tokens that are handed out.
+func TestReuseBesideACandidate(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.OverLimit = ratelimit.OverLimitReuse
+	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 20, time.Hour)}
+	looser := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1000, time.Hour)}}}
+	w, _ := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", looser))
+	var scopes []string
+	for i := range 20 {
+		scopes = append(scopes, fmt.Sprintf("scope-%02d", i))
+	}
+	w.changeClient("shop", func(c *clientcfg.Client) { c.Scopes = slices.Clone(scopes) })
+	for range 2 {
+		for _, scope := range scopes {
+			w.mustToken("shop", scoped(scope))
+		}
+	}
+}
+
+// TestReuseUnderACandidateInAnyMode: predictions for a candidate do not depend on the mode.
+func TestReuseUnderACandidateInAnyMode(t *testing.T) {
+	for name, edit := range map[string]func(*ratelimit.Settings){
+		"enforce": func(*ratelimit.Settings) {},
+		"dry-run": func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun },
+		"off":     func(s *ratelimit.Settings) { s.Mode = ratelimit.Off },
+		"trusted": policy("shop", ratelimit.Policy{Trusted: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := ratelimit.DefaultSettings()
+			settings.Clients = map[string]ratelimit.Policy{}
+			settings.Default.OverLimit = ratelimit.OverLimitReuse
+			edit(&settings)
+			one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
+			w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
+			w.exhausted(clientCredentials)
+			check.Equal(t, "tried", (*seen)[1].Tried.Outcome, ratelimit.WouldReuse)
+			check.OK(t, w.service.SweepLastTokens(t.Context()))
+			check.Equal(t, "left by the sweep", w.service.TriedTokens(), 1)
+		})
+	}
+}
+
+// TestReuseIsBounded: the number of tokens of each client and the total size are bounded.
+//
+// Attack (tokens): Reused tokens fill the memory. Their number per client and their total size
+// are bounded.
+func TestReuseIsBounded(t *testing.T) {
+	tokens, bytes := grants.FillLastTokens(100_000, 1000)
+	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {
+		t.Errorf("%d tokens of %d bytes are kept of many clients", tokens, bytes)
+	}
+	if tokens, _ = grants.FillLastTokens(1000, 1); tokens != 32 {
+		t.Errorf("%d tokens are kept of one client", tokens)
+	}
+}
+
+// TestReuseGivesRoomBack: a client that had many tokens releases their memory.
+func TestReuseGivesRoomBack(t *testing.T) {
+	if room := grants.LastTokensRoom(); room > 8 {
+		t.Errorf("room for %d tokens is kept for one", room)
+	}
+}
+
+// TestSweepLastTokens: tokens that are no longer handed out are dropped from memory.
+func TestSweepLastTokens(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then         func(w *world)
+		tokens, sets int
+	}{
+		"in use":         {func(*world) {}, 1, 0},
+		"too old":        {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0, 0},
+		"changed client": {func(w *world) { w.changeClient("shop", func(c *clientcfg.Client) { c.Version++ }) }, 0, 0},
+		"gone client":    {func(w *world) { delete(w.clients, "shop") }, 0, 0},
+		"changed policy": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0, 0},
+		"withdrawn key":  {func(w *world) { w.withdrawKeys() }, 0, 0},
+		"dry-run": {func(w *world) {
+			s := ratelimit.DefaultSettings()
+			s.Mode, s.Default.OverLimit = ratelimit.DryRun, ratelimit.OverLimitReuse
+			w.setPolicies(t, s)
+		}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := reuseWorld(t)
+			w.mustToken("shop", clientCredentials)
+			tc.then(w)
+			check.OK(t, w.service.SweepLastTokens(t.Context()))
+			tokens, sets := w.service.LastTokens()
+			check.Equal(t, "tokens", tokens, tc.tokens)
+			check.Equal(t, "sets", sets, tc.sets)
+		})
+	}
+}
+
+// TestSweepPredictions: the tokens for dry-run predictions are dropped in the same way.
+func TestSweepPredictions(t *testing.T) {
+	dryRun := func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
+	for name, tc := range map[string]struct {
+		then func(w *world)
+		left int
+	}{
+		"in use":       {func(*world) {}, 1},
+		"too old":      {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0},
+		"not in force": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0},
+		"enforced": {func(w *world) {
+			s := ratelimit.DefaultSettings()
+			s.Default.OverLimit = ratelimit.OverLimitReuse
+			w.setPolicies(t, s)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := reuseWorld(t, dryRun)
+			w.mustToken("shop", clientCredentials)
+			tc.then(w)
+			check.OK(t, w.service.SweepLastTokens(t.Context()))
+			tokens, predicted := w.service.LastTokens()
+			check.Equal(t, "tokens", tokens, 0)
+			check.Equal(t, "predicted", predicted, tc.left)
+		})
+	}
+}
+
+// TestSweepLastTokensWithoutTheStore: if revocations cannot be read, tokens are soon no longer
+// handed out again, because other instances may revoke them.
+func TestSweepLastTokensWithoutTheStore(t *testing.T) {
+	w, _ := reuseWorld(t)
+	f := w.fail()
+	f.Operation, f.Err = "Get revocations", errDown
+	w.later(time.Minute) // without tokens the store is not read
+	last := w.exhausted(clientCredentials)
+	sweep := func(want error) {
+		t.Helper()
+		check.ErrorIs(t, w.service.SweepLastTokens(t.Context()), want)
+	}
+	w.clock.Advance(10 * time.Second)
+	sweep(errDown)
+	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
+	w.clock.Advance(time.Millisecond)
+	sweep(errDown)
+	if w.limited("shop", clientCredentials) == nil {
+		t.Error("the token was handed out again, although it may have been revoked")
+	}
+	f.Operation = ""
+	sweep(nil)
+	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
+}
+
+// TestSweepFindsTheRevokedOnes: of many tokens only the revoked ones are dropped.
+func TestSweepFindsTheRevokedOnes(t *testing.T) {
+	w, _ := reuseWorld(t, func(s *ratelimit.Settings) { s.Default.Client[0].Requests = 7 })
+	here := w.service
+	var revoked []string
+	for i, scope := range []string{"read", "write", "admin", "read write", "read admin", "write admin", "read write admin"} {
+		token := w.mustToken("shop", scoped(scope)).AccessToken
+		if i%3 == 1 {
+			revoked = append(revoked, token)
+		}
+	}
+	w.reopen()
+	for _, token := range revoked {
+		w.revoke(token)
+	}
+	w.service = here
+	check.OK(t, w.service.SweepLastTokens(t.Context()))
+	tokens, _ := w.service.LastTokens()
+	check.Equal(t, "tokens left", tokens, 5)
+	if w.limited("shop", scoped("write")) == nil {
+		t.Error("a revoked token was handed out again")
+	}
+	w.mustToken("shop", scoped("read"))
 }

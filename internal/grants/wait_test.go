@@ -3,16 +3,20 @@ package grants_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -218,5 +222,242 @@ func TestWhoHangsUp(t *testing.T) {
 		_ = check.As[*oautherr.LimitedError](t, err)
 		check.Equal(t, "waiting", w.service.Waiting(), 0)
 		check.OK(t, (<-w.waiting("shop", clientCredentials)).err)
+	})
+}
+
+// waitBanWorld is a waitWorld in which one denial bans the client shop.
+func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
+	t.Helper()
+	b := ratelimit.DefaultBan()
+	b.Denials = 1
+	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
+	waitWorld(t, set, func(w *world, _ *[]limiter.Decided) {
+		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: time.Now})
+		check.OK(w.tb, err)
+		w.reopen(func(o *grants.Options) { o.Bans = keeper })
+		w.mustToken("shop", clientCredentials)
+		w.mustToken("shop", clientCredentials)
+		test(w, keeper)
+	})
+}
+
+// TestWhoWaitedIsNoDenial: a queued request is not a denial when the process stops, after that, or
+// when its client disconnects. A request that finds the queue full is denied.
+func TestWhoWaitedIsNoDenial(t *testing.T) {
+	for name, tt := range map[string]struct {
+		deny   func(w *world)
+		banned int
+	}{
+		"stop": {func(w *world) {
+			done := w.waiting("shop", clientCredentials)
+			w.service.StopWaiting()
+			_ = check.As[*oautherr.LimitedError](w.tb, (<-done).err)
+		}, 0},
+		"after the stop": {func(w *world) {
+			w.service.StopWaiting()
+			_ = w.deny(1, "shop", clientCredentials)
+		}, 0},
+		"hanging up": {func(w *world) {
+			ctx, hangUp := context.WithTimeout(w.tb.Context(), 100*time.Millisecond)
+			defer hangUp()
+			req := clientCredentials
+			req.Credentials = w.credentials("shop")
+			_, err := w.service.Token(ctx, req)
+			_ = check.As[*oautherr.LimitedError](w.tb, err)
+		}, 0},
+		"no place": {func(w *world) {
+			done := w.waiting("shop", clientCredentials)
+			_ = w.deny(1, "shop", clientCredentials)
+			<-done
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waitBanWorld(t, func(w *world, keeper *bans.Bans) {
+				tt.deny(w)
+				check.Equal(w.tb, "bans", keeper.All(ratelimit.Enforce).Len(), tt.banned)
+			})
+		})
+	}
+}
+
+// TestBanWhileItWaits: the queued request is refused with the ban, and the next one gets its turn.
+func TestBanWhileItWaits(t *testing.T) {
+	waitBanWorld(t, func(w *world, keeper *bans.Bans) {
+		t, shop := w.tb, ratelimit.Key{ClientID: "shop"}
+		done := w.waiting("shop", clientCredentials)
+		keeper.Denied(time.Now(), shop, w.opts.Policies().For("shop"))
+		limited := check.As[*oautherr.LimitedError](t, (<-done).err)
+		check.Equal(t, "Banned", limited.Banned, true)
+		usage := w.opts.Counters.Usage(time.Now(), shop)
+		check.Equal(t, "counted", usage[0].Known+usage[0].Unflushed, 2)
+	})
+}
+
+// TestBanBeginsAtTheDenial: a ban starts at the denial, not at the arrival of the request, which
+// may have waited for permits since.
+func TestBanBeginsAtTheDenial(t *testing.T) {
+	w, _ := banWorld(t, func(s *ratelimit.Settings) { s.Default.Ban.Denials = 1 })
+	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
+	check.OK(t, err)
+	var denied time.Time
+	w.reopen(func(o *grants.Options) {
+		o.Bans = keeper
+		o.Clock = func() time.Time {
+			w.clock.Advance(time.Millisecond) // at each look
+			return w.clock.Now()
+		}
+		o.Observe = func(context.Context, limiter.Decided) { denied = w.clock.Now() }
+	})
+	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials })
+	for _, ban := range keeper.All(ratelimit.Enforce).All() {
+		check.Equal(t, "since", ban.Since.Equal(denied), true)
+	}
+	check.Equal(t, "bans", keeper.All(ratelimit.Enforce).Len(), 1)
+}
+
+// TestWhoPassedUncountedGivesNothingBack: a client that becomes trusted while its request is queued
+// passes without being counted. If the user is revoked too, there is no turn to give back, because
+// it would belong to another request.
+func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]limiter.Decided) {
+		t := w.tb
+		settings := ratelimit.DefaultSettings()
+		settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}
+		trusting, policies := testworld.Policies(t, settings, clientcfg.PolicySet{}), w.opts.Policies
+		var trusted atomic.Bool
+		w.reopen(func(o *grants.Options) {
+			o.Policies = func() *clientcfg.PolicySnapshot {
+				if trusted.Load() {
+					return trusting
+				}
+				return policies()
+			}
+		})
+		w.mustToken("shop", ofAlice())
+		w.mustToken("shop", ofAlice())
+		done := w.waiting("shop", ofAlice())
+		trusted.Store(true)
+		w.revokeUser()
+
+		time.Sleep(901 * time.Millisecond) //nolint:forbidigo // simulated: one millisecond before the turn
+		key, counting := ratelimit.Key{ClientID: "shop", Username: "alice"}, *trusting.For("shop")
+		counting.Trusted = false
+		other := w.opts.Counters.Take(time.Now(), key, &counting, 1)
+		check.Equal(t, "another request", other.Outcome, ratelimit.Allowed)
+		wantCode(t, oautherr.InvalidGrant, (<-done).err)
+		check.Equal(t, "outcome", (*seen)[2].Decision.Outcome, ratelimit.Trusted)
+		check.Equal(t, "limits under which that is still counted", len(w.opts.Counters.Usage(time.Now(), key)), 1)
+	})
+}
+
+// strictWorld has a strict limit of 2 per hour for clients. Permits arrive when exchange is called.
+func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]limiter.Decided, exchange func()) {
+	t.Helper()
+	counters := counting.NewCounters(100)
+	syncer := counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+	policies := testworld.Policies(t, settings, set)
+	seen = new([]limiter.Decided)
+	w = newWorld(t, func(o *grants.Options) {
+		o.Counters, o.Policies = counters, func() *clientcfg.PolicySnapshot { return policies }
+		o.Observe = func(_ context.Context, d limiter.Decided) { *seen = append(*seen, d) }
+	})
+	w.clock.Advance(time.Second) // well into a frame
+	syncer.SetUncertainty(w.clock.Now(), time.Millisecond)
+	var seq int64
+	exchange = func() {
+		t.Helper()
+		for _, plan := range syncer.Due(w.clock.Now(), nil) {
+			seq++
+			if task, ok := syncer.Begin(w.clock.Now(), plan.Ticket, seq); ok {
+				syncer.Finish(w.clock.Now(), &task, counting.Result{Status: counting.Applied, Read: true, NewEtag: seq})
+			}
+		}
+		synctest.Wait()
+	}
+	return w, seen, exchange
+}
+
+// perHour is a limit of 2 per hour.
+func perHour() ratelimit.Limit {
+	l := ratelimit.NewLimit("per-hour", 2, time.Hour)
+	l.MakeStrict()
+	return l
+}
+
+func strictSettings(mode ratelimit.Mode) ratelimit.Settings {
+	s := ratelimit.DefaultSettings()
+	s.Mode, s.Default.Client = mode, []ratelimit.Limit{perHour()}
+	return s
+}
+
+// TestGateAwaitsPermits: a request waits for permits of a strict limit as long as the limit and the
+// client do.
+func TestGateAwaitsPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen, exchange := strictWorld(t, strictSettings(ratelimit.Enforce), clientcfg.PolicySet{})
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone, first := w.asking(ctx), w.asking(t.Context())
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // simulated
+		hangUp()
+		synctest.Wait()
+		exchange()
+		synctest.Wait()
+		_ = check.As[*oautherr.LimitedError](t, gone.err)
+		check.OK(t, first.err)
+		check.Equal(t, "outcome", (*seen)[1].Decision.Outcome, ratelimit.Allowed)
+
+		late := w.asking(t.Context())
+		time.Sleep(49 * time.Millisecond) //nolint:forbidigo // simulated
+		synctest.Wait()
+		check.Equal(t, "answered before lease_wait", late.answered.Load(), false)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
+		synctest.Wait()
+		limited := check.As[*oautherr.LimitedError](t, late.err)
+		check.Equal(t, "over a quota", limited.QuotaExceeded, false)
+		check.Equal(t, "waited", (*seen)[2].Leased, 50*time.Millisecond)
+	})
+}
+
+// TestDryRunAwaitsNoPermits: predictions, in dry-run or for a candidate, do not wait for permits,
+// and deny everything over the limit.
+func TestDryRunAwaitsNoPermits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode ratelimit.Mode
+		set  clientcfg.PolicySet
+		want func(d limiter.Decided) bool // denied
+	}{
+		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d limiter.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
+		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d limiter.Decided) bool {
+			return d.Tried.Outcome == ratelimit.WouldDeny
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, seen, _ := strictWorld(t, strictSettings(tc.mode), tc.set)
+				for i := range 4 {
+					a := w.asking(t.Context())
+					check.OK(t, a.err)
+					check.Equal(t, "answered", a.answered.Load(), true)
+					check.Equal(t, "would be denied", tc.want((*seen)[i]), i >= 2)
+				}
+			})
+		})
+	}
+}
+
+// TestReuseUnderStrictLimits: a request that waits for permits delays only the requests denied
+// because of it, which get its token.
+func TestReuseUnderStrictLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := strictSettings(ratelimit.Enforce)
+		s.Default.OverLimit = ratelimit.OverLimitReuse
+		s.Default.Client[0].Requests = 1
+		w, _, exchange := strictWorld(t, s, clientcfg.PolicySet{})
+		first, second := w.asking(t.Context()), w.asking(t.Context())
+		check.Equal(t, "answered", first.answered.Load() || second.answered.Load(), false)
+		exchange()
+		check.OK(t, first.err)
+		check.OK(t, second.err)
+		check.Equal(t, "token", second.token, first.token)
 	})
 }

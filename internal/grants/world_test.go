@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -270,5 +271,20 @@ func (w *world) wantActive(want bool, token string) {
 	w.tb.Helper()
 	if got := w.active(token); got != want {
 		w.tb.Fatalf("active is %v, want %v: %s", got, want, token)
+	}
+}
+
+// wantCode fails the test unless err is an OAuth error with that code and a description that is
+// valid as error_description.
+func wantCode(tb testing.TB, want oautherr.Code, err error) {
+	tb.Helper()
+	failed := check.As[*grants.Error](tb, err)
+	if failed.Code != want {
+		tb.Fatalf("error %v, want the code %s", err, want)
+	}
+	for _, r := range failed.Description { // RFC 6749 5.2
+		if r < 0x20 || r > 0x7e || r == '"' || r == '\\' {
+			tb.Fatalf("%q in the description %q", r, failed.Description)
+		}
 	}
 }
