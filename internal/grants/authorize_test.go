@@ -107,21 +107,19 @@ func TestRedirectURIAtToken(t *testing.T) {
 
 func TestApproveNeedsASession(t *testing.T) {
 	w := newWorld(t)
-	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	check.OK(t, err)
+	prompt := w.prompted("shop")
 	session := w.session()
 	w.clock.Advance(time.Hour)
-	_, err = w.approve(prompt, session)
+	_, err := w.approve(prompt, session)
 	check.ErrorIs(t, err, accounts.ErrNoSession)
 }
 
 // TestApproveChecksTheRedirectAgain: the registration may have changed since the prompt.
 func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	w := newWorld(t)
-	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	check.OK(t, err)
+	prompt := w.prompted("shop")
 	prompt.RedirectURI = "https://evil.example.com"
-	_, err = w.approve(prompt, w.session())
+	_, err := w.approve(prompt, w.session())
 	wantCode(t, oautherr.InvalidGrant, err)
 }
 
@@ -129,8 +127,7 @@ func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
 	w.clock.Advance(30 * time.Minute)
-	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	check.OK(t, err)
+	prompt := w.prompted("shop")
 	code, err := w.approve(prompt, session)
 	check.OK(t, err)
 	tokens := w.mustToken("shop", w.redemption("shop", code))

@@ -83,11 +83,11 @@ func TestBanOfUser(t *testing.T) {
 	w.mustToken("shop", clientCredentials)
 	w.mustToken("caller", grants.TokenRequest{GrantType: "authorization_code", Code: w.code("caller"), RedirectURI: callback, CodeVerifier: verifier})
 	// The password is not checked, and the ban does not show under another username.
-	banned := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
+	banned := w.limited("shop", byPassword("alice", "wrong"))
 	if banned == nil || !banned.Banned {
 		t.Errorf("password grant: got %+v, want a ban", banned)
 	}
-	w.mustToken("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
+	w.mustToken("shop", byPassword("bob", password))
 }
 
 // TestPasswordGrantBansNobody: password requests over the limit are not authenticated, so they
@@ -96,7 +96,7 @@ func TestPasswordGrantBansNobody(t *testing.T) {
 	for name, mode := range map[string]ratelimit.Mode{"enforce": ratelimit.Enforce, "dry-run": ratelimit.DryRun} {
 		w, seen := banWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
 		for range 20 {
-			_, _ = w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+			_, _ = w.token("shop", byPassword("alice", password))
 		}
 		for _, d := range *seen {
 			if o := d.Decision.Outcome; o == ratelimit.Banned || o == ratelimit.WouldBan {

@@ -15,19 +15,11 @@ import (
 	"oauth-server/internal/store"
 )
 
-// asked returns the prompt of the client.
-func (w *world) asked(id string) *grants.Prompt {
-	w.tb.Helper()
-	prompt, err := w.service.Authorize(w.tb.Context(), w.authorizeRequest(id))
-	check.OK(w.tb, err)
-	return prompt
-}
-
 // TestConsentPageGivesOneCode answers one page many times, sequentially and concurrently.
 func TestConsentPageGivesOneCode(t *testing.T) {
 	w := newWorld(t, tenCodes)
 	session, page := w.session(), consentAt(w.clock.Now(), "the request")
-	prompt := w.asked("shop")
+	prompt := w.prompted("shop")
 	codes := map[string]int{}
 	for range 5 {
 		code, err := w.service.Approve(t.Context(), prompt, session, page)
@@ -74,7 +66,7 @@ func TestConsentPageIsUsedUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			session, page, prompt := w.session(), consentAt(w.clock.Now(), "the request"), w.asked("shop")
+			session, page, prompt := w.session(), consentAt(w.clock.Now(), "the request"), w.prompted("shop")
 			code, err := w.service.Approve(t.Context(), prompt, session, page)
 			check.OK(t, err)
 			use(w, code)
@@ -116,7 +108,7 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check.Equal(t, "genuine", tt.consent.Genuine(), tt.genuine)
-			_, err := w.service.Approve(t.Context(), w.asked("shop"), w.session(), tt.consent)
+			_, err := w.service.Approve(t.Context(), w.prompted("shop"), w.session(), tt.consent)
 			check.ErrorIs(t, err, grants.ErrConsentPage)
 		})
 	}
@@ -139,7 +131,7 @@ func tenCodes(o *grants.Options) { o.CodesPerSession = 10 }
 // TestCodesOfASessionAreLimited opens a new page for each code.
 func TestCodesOfASessionAreLimited(t *testing.T) {
 	w := newWorld(t, tenCodes)
-	session, prompt := w.session(), w.asked("shop")
+	session, prompt := w.session(), w.prompted("shop")
 	for range 10 {
 		_, err := w.approve(prompt, session)
 		check.OK(t, err)
@@ -160,7 +152,7 @@ func TestCodesOfASessionAreLimited(t *testing.T) {
 // the same code, even if the session is at its limit of codes. The number of answers is bounded.
 func TestAnsweredPagesAreNotCodes(t *testing.T) {
 	w := newWorld(t, tenCodes)
-	session, prompt, page := w.session(), w.asked("shop"), consentAt(w.clock.Now(), "the request")
+	session, prompt, page := w.session(), w.prompted("shop"), consentAt(w.clock.Now(), "the request")
 	answer := func() (string, error) { return w.service.Approve(t.Context(), prompt, session, page) }
 	first, err := answer()
 	check.OK(t, err)
@@ -230,8 +222,7 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 		w.wantActive(false, token)
 	}
 	for _, req := range []grants.TokenRequest{refreshing(mine.RefreshToken), refreshing(later.RefreshToken), w.redemption("shop", code)} {
-		_, err := w.token("shop", req)
-		wantCode(t, oautherr.InvalidGrant, err)
+		w.wantRefused(oautherr.InvalidGrant, "shop", req)
 	}
 	w.wantNext(consentPage, &session, "shop")
 	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), store.ErrNotFound)
@@ -254,8 +245,7 @@ func TestWithdrawOutlastsTheTokens(t *testing.T) {
 	w.clock.Advance(90*24*time.Hour - time.Second)
 	_, err := w.store.Sweep(t.Context(), w.clock.Now())
 	check.OK(t, err)
-	_, err = w.token("shop", refreshing(token))
-	wantCode(t, oautherr.InvalidGrant, err)
+	w.wantRefused(oautherr.InvalidGrant, "shop", refreshing(token))
 }
 
 // TestWithdrawThatStopsHalfway: an interrupted withdrawal leaves a void agreement, which can be

@@ -54,8 +54,6 @@ func policy(id string, p ratelimit.Policy) func(*ratelimit.Settings) {
 	return func(s *ratelimit.Settings) { s.Clients[id] = p }
 }
 
-var clientCredentials = grants.TokenRequest{GrantType: "client_credentials"}
-
 // spend uses up the quota and returns the denial of the next request.
 func (w *world) spend(id string, next func() grants.TokenRequest) *oautherr.LimitedError {
 	w.tb.Helper()
@@ -78,6 +76,14 @@ func (w *world) limited(id string, req grants.TokenRequest) *oautherr.LimitedErr
 	limited := check.As[*oautherr.LimitedError](w.tb, err)
 	check.Equal(w.tb, "answer", answer, grants.TokenResponse{})
 	return limited
+}
+
+// wantDenied sends a request that must be over a limit.
+func (w *world) wantDenied(id string, req grants.TokenRequest) {
+	w.tb.Helper()
+	if w.limited(id, req) == nil {
+		w.tb.Fatal("the request is admitted, want it denied")
+	}
 }
 
 func TestGateAnswers(t *testing.T) {
@@ -118,7 +124,7 @@ func TestGateBurnsNothing(t *testing.T) {
 			return clientCredentials
 		},
 		"password": func(*world) grants.TokenRequest {
-			return grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
+			return byPassword("alice", password)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +184,7 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 func TestGateKeysAreApart(t *testing.T) {
 	w, _ := limitedWorld(t)
 	ofUser := func(name string) grants.TokenRequest {
-		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}
+		return byPassword(name, password)
 	}
 	_ = w.spend("shop", func() grants.TokenRequest { return ofUser("alice") })
 	for _, tc := range []struct {
@@ -200,11 +206,10 @@ func TestGateKeysAreApart(t *testing.T) {
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := w.fail()
-	right := grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
-	wrong := grants.TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
+	right := byPassword("alice", password)
+	wrong := byPassword("alice", "x")
 	w.mustToken("shop", right)
-	_, err := w.token("shop", wrong)
-	wantCode(t, oautherr.InvalidGrant, err)
+	w.wantRefused(oautherr.InvalidGrant, "shop", wrong)
 	limited := w.spend("shop", func() grants.TokenRequest { return right })
 	check.Equal(t, "decisions", len(*seen), 4)
 
@@ -217,8 +222,7 @@ func TestGateSparesPasswords(t *testing.T) {
 
 	f.Operation = ""
 	w.clock.Advance(limited.RetryAfter)
-	_, err = w.token("shop", wrong)
-	wantCode(t, oautherr.InvalidGrant, err)
+	w.wantRefused(oautherr.InvalidGrant, "shop", wrong)
 	w.mustToken("shop", right)
 }
 
@@ -320,23 +324,6 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 	check.ErrorSays(t, almost, "retry after 1 second")
 }
 
-func TestLimiterOptionsGoTogether(t *testing.T) {
-	w := newWorld(t)
-	good := w.opts
-	counters := good
-	counters.Counters = counting.NewCounters(1)
-	_, err := grants.New(counters)
-	check.ErrorSays(t, err, "need each other")
-	bad := good
-	bad.SignIn.Failures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
-	_, err = grants.New(bad)
-	check.ErrorSays(t, err, "wrong passwords")
-	bad = good
-	bad.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0)
-	_, err = grants.New(bad)
-	check.ErrorSays(t, err, "client authentications")
-}
-
 // TestGateTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
 // deny before the password check.
 func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
@@ -350,7 +337,7 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 		denied bool
 		tried  ratelimit.Outcome
 	}{{false, ratelimit.Allowed}, {true, ratelimit.Allowed}, {true, ratelimit.WouldDeny}} {
-		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+		denial := w.limited("shop", byPassword("alice", password))
 		check.Equal(t, "denied", denial != nil, want.denied)
 		check.Equal(t, "decisions", len(*seen), i+1)
 		check.Equal(t, "tried", (*seen)[i].Tried.Outcome, want.tried)
@@ -371,7 +358,7 @@ func TestGateNamesOnlyTheCounted(t *testing.T) {
 		o.Observe = func(_ context.Context, d limiter.Decided) { seen = append(seen, d) }
 	})
 	ofUser := func(name string) grants.TokenRequest {
-		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}
+		return byPassword(name, password)
 	}
 	_ = w.limited("shop", ofUser("alice"))
 	if w.limited("shop", ofUser("alice")) == nil || seen[len(seen)-1].Username != "alice" {
@@ -406,7 +393,7 @@ func TestGateTellsGrants(t *testing.T) {
 	check.Equal(t, "violated", strings.Join(denial.Violated, ","), "refreshes")
 	for range 3 {
 		w.tokens("shop")
-		_, err := w.token("shop", ofAlice())
+		_, err := w.token("shop", byPassword("alice", password))
 		check.OK(t, err)
 	}
 	w.clock.Advance(2 * time.Minute)
@@ -435,7 +422,7 @@ func TestGateCountsSources(t *testing.T) {
 	for i, address := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"} {
 		req := from(address, clientCredentials)
 		if i == 1 {
-			req = from(address, ofAlice())
+			req = from(address, byPassword("alice", password))
 		}
 		denial := w.limited("shop", req)
 		check.Equal(t, "denied from "+address, denial != nil, i == 2)
@@ -443,10 +430,8 @@ func TestGateCountsSources(t *testing.T) {
 			t.Error(denial.Limit, denial.Description())
 		}
 	}
-	wrongPassword := from("2001:db8::4", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
-	if w.limited("shop", wrongPassword) == nil {
-		t.Error("a wrong password is checked although the source is over its limit")
-	}
+	wrongPassword := from("2001:db8::4", byPassword("alice", "wrong"))
+	w.wantDenied("shop", wrongPassword) // before the password is checked
 	check.Equal(t, "another network", w.limited("shop", from("2001:db8:0:1::1", clientCredentials)) == nil, true)
 	check.Equal(t, "IPv4", w.limited("shop", from("192.0.2.1", clientCredentials)) == nil, true)
 }
@@ -473,7 +458,7 @@ func TestGateKnowsTiersAndOverrides(t *testing.T) {
 			w, _ := policyWorld(t, ratelimit.DefaultSettings(), tt.set)
 			names := []string{"alice", "ALICE"}
 			for i := range tt.passes + 2 {
-				denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: names[i%2], Password: password})
+				denial := w.limited("shop", byPassword(names[i%2], password))
 				check.Equal(t, "denied", denial != nil, i >= tt.passes)
 			}
 		})
@@ -488,10 +473,10 @@ func TestGateCountsTotals(t *testing.T) {
 	}})
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), total)
 	for i := range 3 {
-		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+		denial := w.limited("shop", byPassword("alice", password))
 		check.Equal(t, "denied", denial != nil, i >= 2)
 	}
-	denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
+	denial := w.limited("shop", byPassword("alice", "wrong"))
 	if denial == nil {
 		t.Fatal("a wrong password is checked although the total is used up")
 	}

@@ -55,7 +55,7 @@ func TestIntrospect(t *testing.T) {
 		"code":                           {"shop", w.code("shop"), grants.Introspection{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
+			got, err := w.service.Introspect(t.Context(), w.query(tc.asking, tc.token))
 			check.OK(t, err)
 			check.Equal(t, "introspection", got, tc.want)
 		})
@@ -68,7 +68,7 @@ func TestIntrospectRefuses(t *testing.T) {
 		q    grants.TokenQuery
 		want oautherr.Code
 	}{
-		"public":       {grants.TokenQuery{Credentials: w.credentials("app"), Token: w.tokens("app").AccessToken}, oautherr.InvalidClient},
+		"public":       {w.query("app", w.tokens("app").AccessToken), oautherr.InvalidClient},
 		"no client":    {grants.TokenQuery{Token: "x"}, oautherr.InvalidClient},
 		"wrong secret": {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, oautherr.InvalidClient},
 		"no token":     {grants.TokenQuery{Credentials: w.credentials("shop")}, oautherr.InvalidRequest},
@@ -123,7 +123,7 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 	for name, end := range map[string]func(*world, grants.TokenResponse){
 		"time": func(w *world, _ grants.TokenResponse) { w.clock.Advance(time.Hour) },
 		"revocation": func(w *world, r grants.TokenResponse) {
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
+			q := w.query("shop", r.AccessToken)
 			check.OK(t, w.service.Revoke(t.Context(), q))
 		},
 		"its user": func(w *world, _ grants.TokenResponse) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
@@ -165,7 +165,8 @@ func TestRevoke(t *testing.T) {
 			w := newWorld(t)
 			first := w.tokens("shop")
 			second := w.mustToken("shop", refreshing(first.RefreshToken))
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
+			q := w.query("shop", tc.revoke(first, second))
+			q.Hint = tc.hint
 			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
 				check.OK(t, w.service.Revoke(t.Context(), q))
 			}
@@ -188,9 +189,9 @@ func TestRevokeRefuses(t *testing.T) {
 	}{
 		"no token":             {grants.TokenQuery{Credentials: w.credentials("shop")}, oautherr.InvalidRequest},
 		"wrong secret":         {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, oautherr.InvalidClient},
-		"another's access":     {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, oautherr.InvalidGrant},
-		"another's refresh":    {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
-		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
+		"another's access":     {w.query("other", tokens.AccessToken), oautherr.InvalidGrant},
+		"another's refresh":    {w.query("other", tokens.RefreshToken), oautherr.InvalidGrant},
+		"another's, by public": {w.query("app", tokens.RefreshToken), oautherr.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
@@ -198,7 +199,7 @@ func TestRevokeRefuses(t *testing.T) {
 			w.wantActive(true, tokens.RefreshToken)
 		})
 	}
-	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	check.OK(t, w.service.Revoke(t.Context(), w.query("app", app.RefreshToken)))
 	w.wantActive(false, app.AccessToken) // a public client revokes its own token
 }
 
@@ -208,7 +209,7 @@ func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	first := w.tokens("shop")
 	w.service.SetRefreshTokenLifetime(time.Hour)
-	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	w.revoke(first.RefreshToken)
 	if f.RevokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
 		t.Fatalf("revoked until %v only", f.RevokedUntil)
 	}

@@ -187,6 +187,13 @@ func FuzzRedirectMatches(f *testing.F) {
 	f.Add("http://127.0.0.1:1234/cb")
 	f.Add("http://[::1]:1234/cb")
 	f.Add("http://127.0.0.1:1234@evil.com/cb")
+	for _, uri := range []string{
+		"https://evilshop.example.com/callback", exampleCallback + "/", exampleCallback + "?x=1", exampleCallback + "#x",
+		"https://shop.example.com:8443/callback", "http://shop.example.com/callback", "https://shop.example.com@evil.com/callback",
+		"HTTPS://shop.example.com/callback", "https://shop.example.com/callback/../evil", " " + exampleCallback, "javascript:alert(1)", "//evil.com",
+	} {
+		f.Add(uri)
+	}
 	f.Fuzz(func(t *testing.T, presented string) {
 		if redirectMatches(exampleCallback, presented) && presented != exampleCallback {
 			t.Fatalf("%q taken for %q", presented, exampleCallback)

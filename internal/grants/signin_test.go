@@ -3,7 +3,6 @@ package grants_test
 import (
 	"fmt"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -73,15 +72,10 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// byPassword is a request of the password grant.
-func byPassword(name, pw string) grants.TokenRequest {
-	return grants.TokenRequest{GrantType: "password", Username: name, Password: pw, Remote: here}
-}
-
 // subject returns the sub and the username from introspection, which must be equal.
 func (w *world) subject(token string) string {
 	w.tb.Helper()
-	answer, err := w.service.Introspect(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token})
+	answer, err := w.service.Introspect(w.tb.Context(), w.query("shop", token))
 	check.OK(w.tb, err)
 	check.Equal(w.tb, "username", answer.Username, answer.Subject)
 	return answer.Subject
@@ -101,8 +95,7 @@ func TestWrongPasswordsOfTheGrant(t *testing.T) {
 		check.Equal(t, name, check.As[*grants.Error](t, err).Description, says)
 	}
 	for range 3 {
-		_, err := w.token("shop", byPassword("alice", "x"))
-		wantCode(t, oautherr.InvalidGrant, err)
+		w.wantRefused(oautherr.InvalidGrant, "shop", byPassword("alice", "x"))
 	}
 	_, err := w.token("shop", byPassword("alice", password))
 	wantTooMany(t, err)
@@ -122,12 +115,8 @@ func TestOneNameHoweverTyped(t *testing.T) {
 		check.OK(t, err, name)
 		check.Equal(t, "sub of "+name, w.subject(answer.AccessToken), "alice")
 	}
-	if w.limited("shop", byPassword("aLICE", password)) == nil {
-		t.Error("the fourth request was admitted, want the limit of alice")
-	}
-	if w.limited("shop", byPassword("aLiCe", "wrong")) == nil {
-		t.Error("a password was checked over the limit of alice")
-	}
+	w.wantDenied("shop", byPassword("aLICE", password)) // the fourth request of alice
+	w.wantDenied("shop", byPassword("aLiCe", "wrong"))  // no password is checked
 	if limited := w.limited("shop", byPassword("Bob", password)); limited != nil {
 		t.Errorf("bob: %v", limited)
 	}
@@ -206,25 +195,4 @@ func TestSuccessCostsNothing(t *testing.T) {
 	}
 	check.ErrorIs(t, w.signIn(here, "alice", "x"), accounts.ErrSignIn)
 	wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
-}
-
-// TestSignInsLeaveTokensAlone: while many sign-ins are queued, other clients get tokens without
-// waiting.
-func TestSignInsLeaveTokensAlone(t *testing.T) {
-	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
-	w := newWorld(t, func(o *grants.Options) { o.SignIn.Passwords = passwords })
-	giveBack := testworld.TakeHashingSlot(t, passwords) // until all other requests are done
-	var crowd sync.WaitGroup
-	for i := range 20 {
-		crowd.Go(func() {
-			if err := w.signIn(here, "alice", password); err != nil {
-				t.Errorf("sign-in %d: %v", i, err)
-			}
-		})
-	}
-	for range 50 {
-		check.OK(t, w.attempt(elsewhere, "shop", secretOf("shop")))
-	}
-	giveBack()
-	crowd.Wait()
 }

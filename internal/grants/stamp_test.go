@@ -31,7 +31,7 @@ func (w *world) issueAll() issued {
 	check.OK(w.tb, err)
 	return issued{
 		TokenResponse: w.tokens("shop"), code: w.code("shop"), session: cookie,
-		machine: w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken,
+		machine: w.mustToken("shop", clientCredentials).AccessToken,
 	}
 }
 
@@ -42,10 +42,8 @@ func (w *world) wantDead(i issued) {
 	w.wantActive(false, i.RefreshToken)
 	_, err := w.service.Bearer(w.tb.Context(), i.AccessToken)
 	check.ErrorIs(w.tb, err, grants.ErrBearer)
-	_, err = w.token("shop", refreshing(i.RefreshToken))
-	wantCode(w.tb, oautherr.InvalidGrant, err)
-	_, err = w.token("shop", w.redemption("shop", i.code))
-	wantCode(w.tb, oautherr.InvalidGrant, err)
+	w.wantRefused(oautherr.InvalidGrant, "shop", refreshing(i.RefreshToken))
+	w.wantRefused(oautherr.InvalidGrant, "shop", w.redemption("shop", i.code))
 }
 
 // TestRevokedUser: a revocation ends everything from earlier sign-ins, whatever the clocks of the
@@ -69,13 +67,12 @@ func TestRevokedUser(t *testing.T) {
 	check.OK(t, err)
 	_, err = w.service.Session(t.Context(), cookie)
 	check.OK(t, err)
-	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	check.OK(t, err)
+	prompt := w.prompted("shop")
 	code, err := w.approve(prompt, session)
 	check.OK(t, err)
 	for _, tokens := range []grants.TokenResponse{
 		w.mustToken("shop", w.redemption("shop", code)),
-		w.mustToken("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}),
+		w.mustToken("shop", byPassword("alice", password)),
 	} {
 		w.wantActive(true, tokens.AccessToken)
 		w.wantActive(true, w.mustToken("shop", refreshing(tokens.RefreshToken)).AccessToken)
@@ -133,9 +130,7 @@ func TestInstanceBehind(t *testing.T) {
 	behind.wantActive(true, good.AccessToken)
 	behind.wantActive(true, good.RefreshToken)
 	for _, req := range []grants.TokenRequest{w.redemption("shop", good.code), refreshing(good.RefreshToken)} {
-		_, err := behind.token("shop", req)
-		wantCode(t, oautherr.TemporarilyUnavailable, err)
-		check.ErrorSays(t, err, "retry after 2 seconds")
+		behind.wantRefused(oautherr.TemporarilyUnavailable, "shop", req, "retry after 2 seconds")
 		w.wantActive(true, w.mustToken("shop", req).AccessToken)
 	}
 }
@@ -178,7 +173,7 @@ func TestStoppedInstance(t *testing.T) {
 	w.revokeClient("shop")
 	clients.err = errDown
 	behind.reopen(func(o *grants.Options) { o.Clients = clients })
-	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: i.AccessToken}
+	query := w.query("shop", i.AccessToken)
 	_, err := behind.service.Introspect(t.Context(), query)
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	_, err = behind.service.Bearer(t.Context(), i.machine)
@@ -208,16 +203,14 @@ func TestStoreWithoutItsData(t *testing.T) {
 		w, store := failingWorld(t)
 		issued := w.tokens("shop")
 		store.Operation, store.Err = operation, datastore.ErrNotFound
-		_, err := w.token("shop", refreshing(issued.RefreshToken))
-		wantCode(t, oautherr.InvalidGrant, err)
+		w.wantRefused(oautherr.InvalidGrant, "shop", refreshing(issued.RefreshToken))
 		if operation == "Get users" {
 			w.wantActive(false, issued.AccessToken)
 		}
 		w.reopen(func(o *grants.Options) { o.Clients = emptied{w.clients} })
-		_, err = w.token("shop", refreshing(issued.RefreshToken))
-		wantCode(t, oautherr.TemporarilyUnavailable, err)
+		w.wantRefused(oautherr.TemporarilyUnavailable, "shop", refreshing(issued.RefreshToken))
 		if operation == "Get users" {
-			_, err = w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
+			_, err := w.service.Introspect(t.Context(), w.query("shop", issued.AccessToken))
 			wantCode(t, oautherr.TemporarilyUnavailable, err)
 		}
 		store.Operation = ""
@@ -229,7 +222,7 @@ func TestStoreWithoutItsData(t *testing.T) {
 func TestMarkLost(t *testing.T) {
 	w, store := failingWorld(t)
 	machine := func(id string) string {
-		return w.mustToken(id, grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
+		return w.mustToken(id, clientCredentials).AccessToken
 	}
 	revoked, good, invalid, unknown := machine("shop"), machine("caller"), machine("daemon"), machine("other")
 	behind := *w
@@ -245,6 +238,6 @@ func TestMarkLost(t *testing.T) {
 	behind.wantActive(false, invalid)
 	behind.wantActive(false, unknown)
 	store.Operation, store.Err = "Client", errDown
-	_, err := behind.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good})
+	_, err := behind.service.Introspect(t.Context(), w.query("shop", good))
 	wantCode(t, oautherr.TemporarilyUnavailable, err)
 }

@@ -28,13 +28,12 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"password": {[]string{"Get users", "Put grants"}, func(w *world) func() error {
 			return func() error {
-				_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
+				_, err := w.token("shop", byPassword("bob", password))
 				return err
 			}
 		}},
 		"approve": {[]string{"Put grants"}, func(w *world) func() error {
-			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-			check.OK(t, err)
+			prompt := w.prompted("shop")
 			return func() error { _, err := w.approve(prompt, w.session()); return err }
 		}},
 		"sign in": {[]string{"Get users", "Put sessions"}, func(w *world) func() error {
@@ -52,19 +51,19 @@ func eachStoreFailure(t *testing.T, cause error) {
 			return func() error { return w.service.SignOut(t.Context(), "x") }
 		}},
 		"introspect access token": {[]string{"Get revocations", "Get users"}, func(w *world) func() error {
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			q := w.query("shop", w.tokens("shop").AccessToken)
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
 		"introspect refresh token": {[]string{"Get grants", "Get revocations", "Get users"}, func(w *world) func() error {
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			q := w.query("shop", w.tokens("shop").RefreshToken)
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
 		"revoke access token": {[]string{"PutAll revocations"}, func(w *world) func() error {
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			q := w.query("shop", w.tokens("shop").AccessToken)
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
 		"revoke refresh token": {[]string{"Get grants", "PutAll revocations"}, func(w *world) func() error {
-			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			q := w.query("shop", w.tokens("shop").RefreshToken)
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
 	}
@@ -99,11 +98,9 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 	first := w.tokens("shop")
 	w.mustToken("shop", refreshing(first.RefreshToken))
 	f.Operation, f.Err = "PutAll revocations", unhashable{"down"}
-	_, err := w.token("shop", refreshing(first.RefreshToken))
-	wantCode(t, oautherr.TemporarilyUnavailable, err)
+	w.wantRefused(oautherr.TemporarilyUnavailable, "shop", refreshing(first.RefreshToken))
 	f.Operation = ""
-	_, err = w.token("shop", refreshing(first.RefreshToken))
-	wantCode(t, oautherr.InvalidGrant, err)
+	w.wantRefused(oautherr.InvalidGrant, "shop", refreshing(first.RefreshToken))
 }
 
 // TestReplayerHangsUp: the family is revoked even if the client disconnects.

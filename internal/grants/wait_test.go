@@ -61,16 +61,12 @@ func (w *world) waiting(id string, req grants.TokenRequest) <-chan result {
 	return done
 }
 
-func ofAlice() grants.TokenRequest {
-	return grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
-}
-
 // TestWaitForATurn: requests of every grant are queued, and a token's lifetime starts when it is
 // issued.
 func TestWaitForATurn(t *testing.T) {
 	for name, request := range map[string]func(w *world) grants.TokenRequest{
 		"client_credentials": func(*world) grants.TokenRequest { return clientCredentials },
-		"password":           func(*world) grants.TokenRequest { return ofAlice() },
+		"password":           func(*world) grants.TokenRequest { return byPassword("alice", password) },
 		"authorization_code": func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
 		"refresh_token": func(w *world) grants.TokenRequest {
 			token := w.tokens("shop").RefreshToken
@@ -86,7 +82,7 @@ func TestWaitForATurn(t *testing.T) {
 				for range 2 {
 					first := clientCredentials
 					if name != "client_credentials" {
-						first = ofAlice()
+						first = byPassword("alice", password)
 					}
 					w.mustToken("shop", first)
 				}
@@ -115,13 +111,13 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 		want    oautherr.Code
 	}{
 		"code of a revoked user":     {code, (*world).revokeUser, oautherr.InvalidGrant},
-		"password of a revoked user": {func(*world) grants.TokenRequest { return ofAlice() }, (*world).revokeUser, oautherr.InvalidGrant},
+		"password of a revoked user": {func(*world) grants.TokenRequest { return byPassword("alice", password) }, (*world).revokeUser, oautherr.InvalidGrant},
 		"of a client that is gone":   {code, func(w *world) { delete(w.clients, "shop") }, oautherr.InvalidClient},
 		"of another grant now": {code, func(w *world) {
 			w.changeClient("shop", func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.Password} })
 		}, oautherr.UnauthorizedClient},
 		"of another scope now": {func(*world) grants.TokenRequest {
-			req := ofAlice()
+			req := byPassword("alice", password)
 			req.Scope = "write"
 			return req
 		}, func(w *world) {
@@ -132,8 +128,8 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 				t := w.tb
 				req := tt.request(w)
-				w.mustToken("shop", ofAlice())
-				w.mustToken("shop", ofAlice())
+				w.mustToken("shop", byPassword("alice", password))
+				w.mustToken("shop", byPassword("alice", password))
 				done := w.waiting("shop", req)
 				shop := w.clients["shop"]
 				tt.end(w)
@@ -155,15 +151,13 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 		f := w.fail(func(o *grants.Options) {
 			o.SignIn.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 		})
-		w.mustToken("shop", ofAlice())
-		w.mustToken("shop", ofAlice())
-		done := w.waiting("shop", ofAlice())
-		w.mustToken("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
+		w.mustToken("shop", byPassword("alice", password))
+		w.mustToken("shop", byPassword("alice", password))
+		done := w.waiting("shop", byPassword("alice", password))
+		w.mustToken("shop", byPassword("bob", password))
 
 		f.Operation, f.Err = "Get users", errDown
-		if w.limited("shop", ofAlice()) == nil {
-			t.Fatal("got a place in a line that is full")
-		}
+		w.wantDenied("shop", byPassword("alice", password)) // the queue is full
 		check.Equal(t, "look-ups of a user who would find no place", f.Hits, 0)
 		f.Operation = ""
 		_ = w.service.Waiting() // takes the same lock as the request after its wait, so the request sees the change
@@ -208,23 +202,6 @@ func TestCandidateDelays(t *testing.T) {
 	})
 }
 
-// TestWhoHangsUp: if its client disconnects, a queued request is denied and leaves the queue.
-func TestWhoHangsUp(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
-		t := w.tb
-		w.mustToken("shop", clientCredentials)
-		w.mustToken("shop", clientCredentials)
-		ctx, hangUp := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer hangUp()
-		req := clientCredentials
-		req.Credentials = w.credentials("shop")
-		_, err := w.service.Token(ctx, req)
-		_ = check.As[*oautherr.LimitedError](t, err)
-		check.Equal(t, "waiting", w.service.Waiting(), 0)
-		check.OK(t, (<-w.waiting("shop", clientCredentials)).err)
-	})
-}
-
 // waitBanWorld is a waitWorld in which one denial bans the client shop.
 func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	t.Helper()
@@ -242,7 +219,8 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 }
 
 // TestWhoWaitedIsNoDenial: a queued request is not a denial when the process stops, after that, or
-// when its client disconnects. A request that finds the queue full is denied.
+// when its client disconnects, which makes room for another. A request that finds the queue full is
+// denied.
 func TestWhoWaitedIsNoDenial(t *testing.T) {
 	for name, tt := range map[string]struct {
 		deny   func(w *world)
@@ -264,6 +242,8 @@ func TestWhoWaitedIsNoDenial(t *testing.T) {
 			req.Credentials = w.credentials("shop")
 			_, err := w.service.Token(ctx, req)
 			_ = check.As[*oautherr.LimitedError](w.tb, err)
+			check.Equal(w.tb, "waiting", w.service.Waiting(), 0)
+			check.OK(w.tb, (<-w.waiting("shop", clientCredentials)).err)
 		}, 0},
 		"no place": {func(w *world) {
 			done := w.waiting("shop", clientCredentials)
@@ -333,9 +313,9 @@ func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
 				return policies()
 			}
 		})
-		w.mustToken("shop", ofAlice())
-		w.mustToken("shop", ofAlice())
-		done := w.waiting("shop", ofAlice())
+		w.mustToken("shop", byPassword("alice", password))
+		w.mustToken("shop", byPassword("alice", password))
+		done := w.waiting("shop", byPassword("alice", password))
 		trusted.Store(true)
 		w.revokeUser()
 

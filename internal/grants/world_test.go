@@ -153,6 +153,21 @@ func (w *world) token(id string, req grants.TokenRequest) (grants.TokenResponse,
 	return w.service.Token(w.tb.Context(), req)
 }
 
+// query returns a request about a token with the correct credentials.
+func (w *world) query(id, token string) grants.TokenQuery {
+	return grants.TokenQuery{Credentials: w.credentials(id), Token: token}
+}
+
+// wantRefused sends a token request that must fail with that code and those texts.
+func (w *world) wantRefused(want oautherr.Code, id string, req grants.TokenRequest, says ...string) {
+	w.tb.Helper()
+	_, err := w.token(id, req)
+	wantCode(w.tb, want, err)
+	for _, text := range says {
+		check.ErrorSays(w.tb, err, text)
+	}
+}
+
 // mustToken is like token, but must succeed.
 func (w *world) mustToken(id string, req grants.TokenRequest) grants.TokenResponse {
 	w.tb.Helper()
@@ -251,6 +266,12 @@ func (w *world) redemption(id, code string) grants.TokenRequest {
 func (w *world) tokens(id string) grants.TokenResponse {
 	w.tb.Helper()
 	return w.mustToken(id, w.redemption(id, w.code(id)))
+}
+
+var clientCredentials = grants.TokenRequest{GrantType: "client_credentials"}
+
+func byPassword(name, pw string) grants.TokenRequest {
+	return grants.TokenRequest{GrantType: "password", Username: name, Password: pw, Remote: here}
 }
 
 func refreshing(token string) grants.TokenRequest {
