@@ -183,6 +183,21 @@ func TestAnswersArrive(t *testing.T) {
 	}
 }
 
+// TestMalformedStatus checks that a client gets 502 if the upstream answers with a status that no
+// server can send.
+func TestMalformedStatus(t *testing.T) {
+	w := newWire(t)
+	w.answer = "HTTP/1.1 000 x\r\nContent-Length: 0\r\n\r\n"
+	for path, request := range map[string]string{
+		"token": "POST " + tokenPath + rest + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n\r\nclient_id=a",
+		"other": "POST /login" + rest + "\r\n",
+	} {
+		line, _, _ := strings.Cut(w.ask(w.front, request), "\r\n")
+		w.arrived()
+		check.Equal(t, path, line, "HTTP/1.1 502 Bad Gateway")
+	}
+}
+
 // TestUnannouncedTrailer checks that the client learns the name of a trailer field before the body,
 // because the body of an answer to a token request is read first.
 func TestUnannouncedTrailer(t *testing.T) {

@@ -89,7 +89,7 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 		case err != nil:
 			return nil, fmt.Errorf("upstream: read answer: %w", err)
 		case res.StatusCode < http.StatusContinue:
-			return nil, fmt.Errorf("upstream: read answer: malformed status %q", res.Status)
+			return nil, errStatus(res)
 		case res.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errors.New("upstream: the answer changes the protocol")
 		case res.StatusCode >= http.StatusOK:
@@ -104,6 +104,12 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, errors.New("upstream: too many interim answers")
+}
+
+// errStatus is the error of an answer with a status below 100. net/http reads such a status, but
+// panics when a server sends it.
+func errStatus(res *http.Response) error {
+	return fmt.Errorf("upstream: read answer: malformed status %q", res.Status)
 }
 
 // body is the body of an answer. It returns its connection to the pool at the end.
