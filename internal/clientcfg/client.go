@@ -169,6 +169,10 @@ func validateID(errs *fielderr.Errors, id string) {
 		errs.Add("client_id", "must have 1 to %d characters", MaxIDLength)
 		return
 	}
+	if id == GlobalCandidate {
+		errs.Add("client_id", "%q is the name of the candidate for the default limits", id)
+		return
+	}
 	for _, r := range id {
 		if r <= 0x20 || r > 0x7e {
 			errs.Add("client_id", "%q is not a visible ASCII character", r)

@@ -37,6 +37,7 @@ func TestClientValidate(t *testing.T) {
 		{"no id", func(c *clientcfg.Client) { c.ID = "" }, "client_id: must have 1 to 128"},
 		{"an id too long", func(c *clientcfg.Client) { c.ID = strings.Repeat("x", 129) }, "client_id: must have 1 to 128"},
 		{"a space in the id", func(c *clientcfg.Client) { c.ID = "a b" }, "client_id"},
+		{"the name of the global candidate", func(c *clientcfg.Client) { c.ID = "_default" }, `client_id: "_default" is the name of the candidate`},
 		{"a control character in the id", func(c *clientcfg.Client) { c.ID = "a\x00" }, "client_id"},
 		{"no grant", func(c *clientcfg.Client) { c.Grants = nil }, "grants: at least one"},
 		{"an unknown grant", func(c *clientcfg.Client) { c.Grants[1] = "implicit" }, `grants[1]: unknown grant type "implicit"`},
