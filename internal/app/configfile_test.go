@@ -87,6 +87,18 @@ func (f *followed) ready() string {
 	return ready.Checks["configuration_file"]
 }
 
+// TestRemovedPolicyOfAnUnknownClient checks that the log does not call a client registered because
+// the file no longer has a policy for it.
+func TestRemovedPolicyOfAnUnknownClient(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), "rate_limit: { clients: { shpo: { trusted: true } } }\n")
+	check.OK(t, f.limiter.noteUnregistered(t.Context()))
+	f.write(tenPerMinute)
+	check.OK(t, f.look(2))
+	check.OK(t, f.limiter.noteUnregistered(t.Context()))
+	check.Equal(t, "unregistered", strings.Count(f.log.String(), "an unregistered client\" client_id=shpo"), 1)
+	check.Equal(t, "registered", strings.Count(f.log.String(), "is now registered"), 0)
+}
+
 func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	before := f.limiter.policies.Snapshot()

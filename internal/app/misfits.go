@@ -93,6 +93,8 @@ func (l *limiting) noteUnregistered(ctx context.Context) error {
 	if more := len(begun) - mostMisfitsLogged; more > 0 {
 		l.base.log.LogAttrs(ctx, slog.LevelWarn, "configuration has policies for more unregistered clients", slog.Int("not_logged", more))
 	}
+	registered := l.base.clients.Directory()
+	ended = slices.DeleteFunc(ended, func(id string) bool { return !registered.Has(id) }) // the file no longer has a policy for these
 	for _, id := range ended {
 		l.base.log.LogAttrs(ctx, slog.LevelInfo, "client of a policy in the configuration is now registered", slog.String("client_id", id))
 	}
