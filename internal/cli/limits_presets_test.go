@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +81,7 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 func TestPresetIsCompleted(t *testing.T) {
 	raw, err := json.Marshal(adminapi.Presets{Presets: []adminapi.Preset{{Name: "okta", About: "Okta."}, {Name: "zoho", About: "Zoho."}}})
 	check.OK(t, err)
-	server, _ := answering(t, map[string]string{"/presets": string(raw)})
+	server, asked := answering(t, map[string]string{"/presets": string(raw)})
 	for _, name := range []string{"set shop", "set --tier gold", "candidate set shop"} {
 		var out bytes.Buffer
 		c := &command.Env{Out: &out, ErrOut: &out, Environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
@@ -88,6 +89,7 @@ func TestPresetIsCompleted(t *testing.T) {
 		offered, _, _ := strings.Cut(out.String(), ":4")
 		check.Equal(t, "offered after "+name, offered, "okta\tOkta.\nzoho\tZoho.\n")
 	}
+	check.Equal(t, "asked", slices.Compact(*asked), []string{"/presets?"}) // a server refuses a query
 }
 
 // TestPresetForSomeGrants: that requests of the others are not limited by user any more is said, and needs no confirmation.

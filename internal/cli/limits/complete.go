@@ -47,8 +47,16 @@ func (l *limits) completeUser(cmd *cobra.Command, _ []string, typed string) ([]s
 	return offered(cmd, l, "/users", typed, func(u *registry.User) string { return u.Username })
 }
 
-func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return offered(cmd, l, "/presets", typed, func(p *adminapi.Preset) string { return p.Name + "\t" + p.About })
+// completePreset does not use offered, because the list of presets has no pages and no prefix.
+func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) (names []string, _ cobra.ShellCompDirective) {
+	l.Timeout = connect.CompleteWithin
+	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // empty on an error
+	for _, p := range all.Presets {
+		if strings.HasPrefix(p.Name, typed) {
+			names = append(names, p.Name+"\t"+p.About)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeClient completes the first argument.
