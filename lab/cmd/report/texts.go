@@ -138,7 +138,6 @@ func (t *texts) algorithms() string {
 	var rows [][]string
 	for _, a := range [][2]string{
 		{"sliding", "`sliding`, the default"},
-		{"sliding-6", "6 frames"},
 		{"sliding-60", "60 frames"},
 		{"strict", "strict limit"},
 		{"fixed", "`fixed`"},
