@@ -43,7 +43,7 @@ func TestTrailOfAll(t *testing.T) {
 		}
 		check.Equal(t, fmt.Sprint("pages of ", limit), got, want)
 	}
-	equal(t, "of the settings", len(w.get("/audit?target=settings").at("entries").([]any)), 3)
+	w.get("/audit?target=settings").has("entries.#=3")
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} { // the trail cannot be written
 		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
 	}

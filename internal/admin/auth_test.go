@@ -99,9 +99,7 @@ func TestAuditNamesTheUser(t *testing.T) {
 		method: "PATCH", path: "/settings", token: "of-a-user", ifMatch: etag,
 		contentType: "application/merge-patch+json", body: `{"mode":"dry_run"}`,
 	}).is(http.StatusOK)
-	a := w.get("/audit")
-	equal(t, "client of the entry", a.at("entries", 0, "actor", "client_id"), any("ops"))
-	equal(t, "user of the entry", a.at("entries", 0, "actor", "username"), any("ada"))
+	w.get("/audit").has("entries.0.actor.client_id=ops", "entries.0.actor.username=ada")
 }
 
 // Attack (rfc9700): 4.3.2 token in the history. Tokens and secrets in a URL are refused. Also

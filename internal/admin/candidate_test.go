@@ -13,19 +13,15 @@ func TestCandidateIsTriedAndNeverEnforced(t *testing.T) {
 	w := newWorld(t)
 	w.send(request{method: "GET", path: "/candidates/shop", token: reader}).is(http.StatusNotFound)
 	w.send(request{
-		method: "PUT", path: "/candidates/shop", token: writer, ifNoneMatch: "*", contentType: "application/json",
+		method: "PUT", path: "/candidates/shop", token: writer, ifNoneMatch: "*",
 		body: `{"client":[{"requests":3}],"note":"from May on"}`,
 	}).is(http.StatusOK)
 	equal(t, "passed", w.ask("shop", "", 8), 8)
 	equal(t, "passed", w.ask("shop", "ada", 5), 5) // users are not tried
-	a := w.get("/candidates/shop")
-	equal(t, "tried", a.at("activity", "tried"), any(8.0))
-	equal(t, "would be denied", a.at("activity", "candidate_would_deny"), any(5.0))
-	equal(t, "live", a.at("activity", "allowed"), any(13.0))
-	equal(t, "denied live", a.at("activity", "denied"), any(0.0))
-	equal(t, "since", a.at("since"), any("2026-03-01T12:00:00Z"))
-	equal(t, "in the list of clients", w.get("/clients?after=ops").at("clients", 0, "candidate"), any(true))
-	equal(t, "listed", w.get("/candidates").at("candidates", 0, "client_id"), any("shop"))
+	w.get("/candidates/shop").has("activity.tried=8", "activity.candidate_would_deny=5", "activity.allowed=13", "activity.denied=0",
+		"since=2026-03-01T12:00:00Z")
+	w.get("/clients?after=ops").has("clients.0.candidate=true")
+	w.get("/candidates").has("candidates.0.client_id=shop")
 }
 
 func TestAnotherCandidateBeginsAnew(t *testing.T) {
@@ -39,33 +35,24 @@ func TestAnotherCandidateBeginsAnew(t *testing.T) {
 		equal(t, "tried before it is replaced", w.get("/candidates/"+name).at("activity", "tried") != any(0.0), true)
 		w.clock.Advance(time.Second)
 		w.put("/candidates/"+name, `{"client":[{"requests":100}]}`).is(http.StatusOK)
-		a := w.get("/candidates/" + name)
-		equal(t, "tried before the first request", a.at("activity", "tried"), any(0.0))
-		equal(t, "would be denied before the first request", a.at("activity", "candidate_would_deny"), any(0.0))
+		w.get("/candidates/"+name).has("activity.tried=0", "activity.candidate_would_deny=0")
 	}
-	equal(t, "live", w.get("/candidates/shop").at("activity", "allowed"), any(8.0))
+	w.get("/candidates/shop").has("activity.allowed=8")
 	w.ask("shop", "", 1)
-	equal(t, "would be denied", w.get("/candidates/shop").at("activity", "candidate_would_deny"), any(0.0))
-	equal(t, "tried", w.get("/candidates/shop").at("activity", "tried"), any(1.0))
+	w.get("/candidates/shop").has("activity.candidate_would_deny=0", "activity.tried=1")
 }
 
 func TestPromoteMakesTheCandidateLive(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"trusted":true,"user":[{"requests":50}],"note":"stays"}`).is(http.StatusOK)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	a := w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
-	equal(t, "trusted", a.at("trusted"), any(false))
-	equal(t, "client", a.at("client", 0, "requests"), any(3.0))
-	equal(t, "user", a.at("user", 0, "requests"), any(50.0))
-	equal(t, "note", a.at("note"), any("stays"))
+	a := w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK).has("trusted=false", "client.0.requests=3", "user.0.requests=50",
+		"note=stays")
 	equal(t, "ETag", a.header.Get("ETag"), w.get("/policies/shop").header.Get("ETag"))
 	equal(t, "passed", w.ask("shop", "", 5), 3)
 	w.send(request{method: "GET", path: "/candidates/shop", token: reader}).is(http.StatusNotFound)
 	w.change("POST", "/candidates/shop/promote", "").is(http.StatusNotFound)
-	entry := w.get("/audit?limit=1")
-	equal(t, "action", entry.at("entries", 0, "action"), any("promote"))
-	equal(t, "target", entry.at("entries", 0, "target"), any("policies/shop"))
-	equal(t, "before", entry.at("entries", 0, "before", "trusted"), any(true))
+	w.get("/audit?limit=1").has("entries.0.action=promote", "entries.0.target=policies/shop", "entries.0.before.trusted=true")
 }
 
 func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
@@ -73,13 +60,8 @@ func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
 	w.put("/candidates/_default", `{"user":[{"requests":4}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 6)
 	w.ask("app", "ada", 6) // has its own limits for users
-	a := w.get("/candidates/_default")
-	equal(t, "tried", a.at("activity", "tried"), any(6.0))
-	equal(t, "whom it hits", a.at("activity", "clients", 0, "client_id"), any("shop"))
-	equal(t, "how much", a.at("activity", "clients", 0, "candidate_would_deny"), any(2.0))
-	a = w.change("POST", "/candidates/_default/promote", "").is(http.StatusOK)
-	equal(t, "user", a.at("default", "user", 0, "requests"), any(4.0))
-	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
+	w.get("/candidates/_default").has("activity.tried=6", "activity.clients.0.client_id=shop", "activity.clients.0.candidate_would_deny=2")
+	w.change("POST", "/candidates/_default/promote", "").is(http.StatusOK).has("default.user.0.requests=4", "default.client.0.requests=100")
 	equal(t, "limit of shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 4)
 	equal(t, "limit of app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
 }
@@ -92,6 +74,5 @@ func TestCandidateIsSharedBetweenInstances(t *testing.T) {
 	a.ask("shop", "", 5)
 	b.ask("shop", "", 4)
 	b.publish()
-	equal(t, "tried on both", a.get("/candidates/shop").at("activity", "tried"), any(9.0))
-	equal(t, "would be denied on both", a.get("/candidates/shop").at("activity", "candidate_would_deny"), any(3.0))
+	a.get("/candidates/shop").has("activity.tried=9", "activity.candidate_would_deny=3")
 }

@@ -19,12 +19,9 @@ const tenAMinute = `{"user":[{"name":"per-minute","requests":10,"window":"60s"}]
 
 func TestPolicyIsChangedAndInForce(t *testing.T) {
 	w := newWorld(t)
-	before := w.get("/policies/shop")
-	equal(t, "source", before.at("meta", "source"), any("none"))
-	after := w.put("/policies/shop?reason=ticket+4711", tenAMinute).is(http.StatusOK)
-	equal(t, "window", after.at("user", 0, "window"), any("60s"))
-	equal(t, "effective", after.at("effective", "client", 0, "requests"), any(3.0))
-	equal(t, "source", after.at("meta", "source"), any("api"))
+	before := w.get("/policies/shop").has("meta.source=none")
+	after := w.put("/policies/shop?reason=ticket+4711", tenAMinute).is(http.StatusOK).has("user.0.window=60s", "effective.client.0.requests=3",
+		"meta.source=api")
 	if before.header.Get("ETag") == after.header.Get("ETag") {
 		t.Error("the ETag stayed")
 	}
@@ -49,10 +46,7 @@ func TestChangesNeedTheETag(t *testing.T) {
 	w := newWorld(t)
 	put := func(ifMatch, ifNoneMatch string, status int) answer {
 		t.Helper()
-		return w.send(request{
-			method: "PUT", path: "/policies/shop", token: writer, ifMatch: ifMatch, ifNoneMatch: ifNoneMatch,
-			contentType: "application/json", body: tenAMinute,
-		}).is(status)
+		return w.send(request{method: "PUT", path: "/policies/shop", token: writer, ifMatch: ifMatch, ifNoneMatch: ifNoneMatch, body: tenAMinute}).is(status)
 	}
 	put("", "", http.StatusPreconditionRequired).says("If-Match")
 	first := w.get("/policies/shop").header.Get("ETag")
@@ -70,8 +64,8 @@ func TestChangesNeedTheETag(t *testing.T) {
 	for method, path := range map[string]string{
 		"PATCH": "/settings", "DELETE": "/policies/shop", "POST": "/candidates/shop/promote",
 	} {
-		w.send(request{method: method, path: path, token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
-		w.send(request{method: method, path: path, token: writer, contentType: "application/json", body: "{}", ifMatch: first}).is(http.StatusPreconditionFailed)
+		w.send(request{method: method, path: path, token: writer, body: "{}"}).is(http.StatusPreconditionRequired)
+		w.send(request{method: method, path: path, token: writer, body: "{}", ifMatch: first}).is(http.StatusPreconditionFailed)
 	}
 	w.send(request{method: "GET", path: "/settings", token: reader, ifNoneMatch: w.get("/settings").header.Get("ETag")}).is(http.StatusNotModified)
 }
@@ -94,7 +88,7 @@ func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
 	for i := range status {
 		operators.Go(func() {
 			status[i] = []*instance{a, b}[i%2].send(request{
-				method: "PUT", path: "/policies/shop", token: writer, ifMatch: etag, contentType: "application/json",
+				method: "PUT", path: "/policies/shop", token: writer, ifMatch: etag,
 				body: `{"user":[{"requests":` + strconv.Itoa(i+1) + `}]}`,
 			}).status
 		})
@@ -114,38 +108,28 @@ func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
 func TestPatchChangesWhatItNames(t *testing.T) {
 	w := newWorld(t)
 	// app has a policy in the file. Fields that are not in the patch stay.
-	a := w.patch("/policies/app", `{"trusted":true,"note":"friends"}`).is(http.StatusOK)
-	equal(t, "requests", a.at("user", 0, "requests"), any(7.0))
-	equal(t, "trusted", a.at("effective", "trusted"), any(true))
-	a = w.patch("/policies/app", `{"trusted":null,"user":null,"mode":"dry_run"}`).is(http.StatusOK)
-	equal(t, "trusted", a.at("trusted"), any(false))
-	equal(t, "note", a.at("note"), any("friends"))
-	equal(t, "mode", a.at("effective", "mode"), any("dry_run"))
-	equal(t, "requests", a.at("effective", "user", 0, "requests"), any(100.0))
+	w.patch("/policies/app", `{"trusted":true,"note":"friends"}`).is(http.StatusOK).has("user.0.requests=7", "effective.trusted=true")
+	w.patch("/policies/app", `{"trusted":null,"user":null,"mode":"dry_run"}`).is(http.StatusOK).has("trusted=false", "note=friends",
+		"effective.mode=dry_run", "effective.user.0.requests=100")
 	w.change("DELETE", "/policies/app", "").is(http.StatusNoContent)
-	a = w.get("/policies/app")
-	equal(t, "source", a.at("meta", "source"), any("file"))
-	equal(t, "requests", a.at("user", 0, "requests"), any(7.0))
+	w.get("/policies/app").has("meta.source=file", "user.0.requests=7")
 	w.change("DELETE", "/policies/app", "").is(http.StatusNotFound).says("configuration file")
 }
 
 func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	w := newWorld(t)
-	a := w.patch("/settings", `{"mode":"dry_run","canary_percent":5,"default":{"client":[{"requests":2}]}}`).is(http.StatusOK)
-	equal(t, "mode", a.at("mode"), any("dry_run"))
-	equal(t, "user", a.at("default", "user", 0, "requests"), any(100.0))
+	a := w.patch("/settings", `{"mode":"dry_run","canary_percent":5,"default":{"client":[{"requests":2}]}}`).is(http.StatusOK).has("mode=dry_run",
+		"default.user.0.requests=100")
 	var meta struct{ Changed []string }
 	b, err := json.Marshal(a.at("meta"))
 	check.OK(t, err)
 	check.OK(t, json.Unmarshal(b, &meta))
 	check.Equal(t, "changed", meta.Changed, []string{"mode", "canary_percent", "default.client"})
-	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK)
-	equal(t, "mode", a.at("mode"), any("enforce"))
-	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
+	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK).has("mode=enforce",
+		"default.client.0.requests=100")
 	equal(t, "hide", w.policies.Snapshot().For("shop").HideHeaders, true)
-	equal(t, "canary", a.at("canary_percent"), any(5.0))
-	a = w.put("/settings", `{"mode":"off"}`).is(http.StatusOK)
-	equal(t, "canary", a.at("canary_percent"), any(100.0))
+	a.has("canary_percent=5")
+	w.put("/settings", `{"mode":"off"}`).is(http.StatusOK).has("canary_percent=100")
 	w.change("DELETE", "/settings", "").is(http.StatusNoContent)
 	p, want := w.policies.Snapshot(), file()
 	want.Clients = nil
@@ -174,9 +158,7 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 	for _, path := range []string{"/policies/shpo", "/candidates/shpo", "/clients/shpo/counters", "/policies/" + strings.Repeat("x", 200)} {
 		w.send(request{method: "GET", path: path, token: reader}).is(http.StatusNotFound)
 	}
-	w.send(request{
-		method: "PUT", path: "/policies/shpo", token: writer, ifNoneMatch: "*", contentType: "application/json", body: "{}",
-	}).is(http.StatusNotFound).says(`"shpo"`)
+	w.send(request{method: "PUT", path: "/policies/shpo", token: writer, ifNoneMatch: "*", body: "{}"}).is(http.StatusNotFound).says(`"shpo"`)
 	w.send(request{method: "DELETE", path: "/clients/shpo/counters", token: writer}).is(http.StatusNotFound)
 	// A client that was just created is not unknown.
 	check.OK(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {}), clientcfg.Event{}))
@@ -210,22 +192,15 @@ func TestLockOutIsRefused(t *testing.T) {
 
 func TestValidateChangesNothing(t *testing.T) {
 	w := newWorld(t)
-	a := w.put("/policies/shop?validate=true", tenAMinute).is(http.StatusOK)
-	equal(t, "valid", a.at("valid"), any(true))
-	equal(t, "before", a.at("before"), nil)
-	equal(t, "after", a.at("after", "user", 0, "requests"), any(10.0))
-	equal(t, "widens", a.at("effect", "widens"), any(true))
+	w.put("/policies/shop?validate=true", tenAMinute).is(http.StatusOK).has("valid=true", "before=null", "after.user.0.requests=10",
+		"effect.widens=true")
 	w.put("/policies/shop?validate=true", `{"user":[{"requests":0}]}`).is(http.StatusUnprocessableEntity)
-	w.send(request{
-		method: "PUT", path: "/policies/shop?validate=true", token: writer, contentType: "application/json", body: tenAMinute,
-	}).is(http.StatusOK) // a rehearsal needs no ETag, but a given one must match
-	w.send(request{
-		method: "PUT", path: "/policies/shop?validate=true", token: writer, ifMatch: `"0-1"`, contentType: "application/json", body: tenAMinute,
-	}).is(http.StatusPreconditionFailed)
-	a = w.change("DELETE", "/policies/shop?validate=true", "")
-	a.is(http.StatusNotFound)
+	// A rehearsal needs no ETag, but a given one must match.
+	w.send(request{method: "PUT", path: "/policies/shop?validate=true", token: writer, body: tenAMinute}).is(http.StatusOK)
+	w.send(request{method: "PUT", path: "/policies/shop?validate=true", token: writer, ifMatch: `"0-1"`, body: tenAMinute}).is(http.StatusPreconditionFailed)
+	w.change("DELETE", "/policies/shop?validate=true", "").is(http.StatusNotFound)
 	equal(t, "version", w.policies.Snapshot().Version(), 0)
-	equal(t, "audit", len(w.get("/audit").at("entries").([]any)), 0)
+	w.get("/audit").has("entries.#=0")
 }
 
 // TestETagKnowsTheFile: a new configuration file changes the ETags of the resources that it
@@ -244,9 +219,7 @@ func TestStoreFailureIsSaid(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/settings").header.Get("ETag")
 	check.OK(t, w.store.Close())
-	w.send(request{
-		method: "PATCH", path: "/settings", token: writer, ifMatch: etag, contentType: "application/json", body: `{"mode":"off"}`,
-	}).is(http.StatusServiceUnavailable)
+	w.send(request{method: "PATCH", path: "/settings", token: writer, ifMatch: etag, body: `{"mode":"off"}`}).is(http.StatusServiceUnavailable)
 	w.send(request{method: "GET", path: "/audit", token: reader}).is(http.StatusServiceUnavailable)
 	w.get("/settings") // the last known state is still returned
 	w.get("/top")

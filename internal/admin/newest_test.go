@@ -15,7 +15,7 @@ import (
 func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 	store := openStore(t)
 	all := []*instance{newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())}
-	for i := range 20 {
+	for i := range 4 {
 		one, other := all[i%2], all[(i+1)%2]
 		for _, path := range []string{"/policies/shop", "/settings", "/candidates/shop"} {
 			body := `{"note":"` + strconv.Itoa(i) + `","client":[{"requests":5}]}`
@@ -23,7 +23,7 @@ func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 				body = `{"note":"` + strconv.Itoa(i) + `"}`
 			}
 			read := one.send(request{method: "GET", path: path, token: reader})
-			r := request{method: "PUT", path: path, token: writer, ifMatch: read.header.Get("ETag"), contentType: "application/json", body: body}
+			r := request{method: "PUT", path: path, token: writer, ifMatch: read.header.Get("ETag"), body: body}
 			if read.status == http.StatusNotFound {
 				r.ifMatch, r.ifNoneMatch = "", "*"
 			}
@@ -32,9 +32,9 @@ func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 		}
 		equal(t, "in the list", one.get("/policies").at("version"), one.get("/candidates").at("version"))
 		equal(t, "note in the list", other.get("/policies?prefix=shop").at("policies", 0, "note"), any(strconv.Itoa(i)))
-		equal(t, "limit in the list of clients", one.get("/clients?prefix=shop").at("clients", 0, "effective", "client", 0, "requests"), any(5.0))
+		one.get("/clients?prefix=shop").has("clients.0.effective.client.0.requests=5")
 	}
-	equal(t, "version", all[0].policies.Snapshot().Version(), 60)
+	equal(t, "version", all[0].policies.Snapshot().Version(), 12)
 }
 
 // TestAgeOfWhatIsNotKnownToBeTheNewest: while the store is unreachable, the last known state is
@@ -63,7 +63,7 @@ func TestRefusalSaysWhoChangedWhat(t *testing.T) {
 	for _, requests := range []string{"10", "20"} {
 		read := a.get("/policies/shop").header.Get("ETag")
 		a.send(request{
-			method: "PUT", path: "/policies/shop?reason=sale", token: "of-a-user", ifMatch: read, contentType: "application/json",
+			method: "PUT", path: "/policies/shop?reason=sale", token: "of-a-user", ifMatch: read,
 			body: `{"client":[{"requests":` + requests + `}]}`,
 		}).is(http.StatusOK)
 	}
@@ -71,19 +71,18 @@ func TestRefusalSaysWhoChangedWhat(t *testing.T) {
 	b.clock.Advance(3 * time.Second)
 	for _, query := range []string{"", "?validate=true"} {
 		refused := b.send(request{
-			method: "PATCH", path: "/policies/shop" + query, token: writer, ifMatch: etag, contentType: "application/json", body: `{"trusted":true}`,
+			method: "PATCH", path: "/policies/shop" + query, token: writer, ifMatch: etag, body: `{"trusted":true}`,
 		}).is(http.StatusPreconditionFailed).says("update by ada (ops) at 2026-03-01T12:00:00Z (change 3)")
-		equal(t, "target", refused.at("conflict", "target"), any("policies/shop"))
+		refused.has("conflict.target=policies/shop")
 		equal(t, "now", refused.at("conflict", "now"), any(noon.Add(3*time.Second).Format(time.RFC3339)))
-		equal(t, "changes", len(refused.at("conflict", "changes").([]any)), 2)
+		refused.has("conflict.changes.#=2")
 		for path, want := range map[string]any{
 			"version": 3.0, "action": "update", "target": "policies/shop", "reason": "sale", "at": noon.Format(time.RFC3339), "instance": "i-1",
 		} {
 			equal(t, path, refused.at("conflict", "changes", 0, path), want)
 		}
-		equal(t, "who", refused.at("conflict", "changes", 0, "actor", "username"), any("ada"))
-		equal(t, "before", refused.at("conflict", "changes", 0, "before", "client", 0, "requests"), any(10.0))
-		equal(t, "after", refused.at("conflict", "changes", 0, "after", "client", 0, "requests"), any(20.0))
+		refused.has("conflict.changes.0.actor.username=ada", "conflict.changes.0.before.client.0.requests=10",
+			"conflict.changes.0.after.client.0.requests=20")
 	}
 }
 
@@ -101,7 +100,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		w := newWorld(t)
 		etag := w.put("/policies/shop", tenAMinute).header.Get("ETag")
 		w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
-		put := request{method: "PUT", path: "/policies/shop", token: writer, ifMatch: etag, contentType: "application/json", body: tenAMinute}
+		put := request{method: "PUT", path: "/policies/shop", token: writer, ifMatch: etag, body: tenAMinute}
 		check.Equal(t, "since it was there", changed(w.send(put)), []string{"delete policies/shop"})
 		put.ifMatch = w.get("/policies/shop").header.Get("ETag")
 		w.send(put).is(http.StatusOK)
@@ -119,7 +118,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		w := newWorld(t)
 		w.put("/policies/shop", tenAMinute).is(http.StatusOK)
 		w.put("/policies/shop", `{}`).is(http.StatusOK)
-		put := request{method: "PUT", path: "/policies/shop", token: writer, ifNoneMatch: "*", contentType: "application/json", body: tenAMinute}
+		put := request{method: "PUT", path: "/policies/shop", token: writer, ifNoneMatch: "*", body: tenAMinute}
 		check.Equal(t, "the last change", changed(w.send(put)), []string{"update policies/shop"})
 	})
 	t.Run("not there", func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		for method, path := range map[string]string{"PUT": "/policies/shop", "DELETE": "/candidates/shop"} {
 			r := request{method: method, path: path, token: writer, ifMatch: "*"}
 			if method == "PUT" {
-				r.contentType, r.body = "application/json", tenAMinute
+				r.body = tenAMinute
 			}
 			a := w.send(r).is(http.StatusPreconditionFailed).says("the resource does not exist")
 			check.Equal(t, "conflict", a.at("conflict"), nil)
@@ -138,7 +137,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		etag, other := w.get("/policies/app").header.Get("ETag"), file()
 		other.Clients["app"] = other.Clients["none"]
 		check.OK(t, w.policies.Rebase(t.Context(), other, nil))
-		put := request{method: "PUT", path: "/policies/app", token: writer, ifMatch: etag, contentType: "application/json", body: tenAMinute}
+		put := request{method: "PUT", path: "/policies/app", token: writer, ifMatch: etag, body: tenAMinute}
 		check.Equal(t, "changes", len(changed(w.send(put).says("instances have different configuration files"))), 0)
 	})
 	t.Run("a client and a user", func(t *testing.T) {

@@ -59,7 +59,7 @@ func document(t *testing.T) openAPI {
 
 func TestDocumentIsServed(t *testing.T) {
 	w := newWorld(t)
-	equal(t, "version", w.get("/openapi.json").at("openapi"), any("3.1.0"))
+	w.get("/openapi.json").has("openapi=3.1.0")
 }
 
 // TestExamples: the API accepts every example in the document.
@@ -167,13 +167,17 @@ func checkAgainstDocument(t *testing.T, r request, a answer) {
 
 func (d openAPI) operation(method, path string) (operation, bool) {
 	for pattern, methods := range d.Paths {
-		expr := "^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `[^/]+`) + "$"
-		if regexp.MustCompile(expr).MatchString(path) {
+		if samePath(strings.Split(pattern, "/"), strings.Split(path, "/")) {
 			op, found := methods[strings.ToLower(method)]
 			return op, found
 		}
 	}
 	return operation{}, false
+}
+
+// samePath reports whether a path has the segments of a pattern, such as {client_id}.
+func samePath(pattern, path []string) bool {
+	return slices.EqualFunc(pattern, path, func(p, s string) bool { return p == s || strings.HasPrefix(p, "{") && s != "" })
 }
 
 // check validates v against the part of JSON Schema that the document uses.

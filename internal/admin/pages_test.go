@@ -48,8 +48,8 @@ func TestListsArePaged(t *testing.T) {
 	w := newWorld(t)
 	var changes []clientcfg.Change
 	var policies, candidates []string
-	for i := range 2300 {
-		id := fmt.Sprintf("client-%04d", 2299-i)
+	for i := range 1100 {
+		id := fmt.Sprintf("client-%04d", 1099-i)
 		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
 		check.OK(t, err)
 		changes, policies = append(changes, policy), append(policies, id)

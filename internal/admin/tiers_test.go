@@ -13,7 +13,7 @@ import (
 // create makes a resource that does not exist yet.
 func (w *instance) create(path, body string) answer {
 	w.t.Helper()
-	return w.send(request{method: http.MethodPut, path: path, token: writer, ifNoneMatch: "*", contentType: "application/json", body: body})
+	return w.send(request{method: http.MethodPut, path: path, token: writer, ifNoneMatch: "*", body: body})
 }
 
 // TestTierIsChangedInOnePlace: a tier is created, given to clients, changed for all of them, and
@@ -24,33 +24,23 @@ func TestTierIsChangedInOnePlace(t *testing.T) {
 	w.create("/tiers/gold", `{}`).is(http.StatusPreconditionFailed)
 	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
 	w.put("/policies/app", `{"tier":"gold","user":[{"requests":5}]}`).is(http.StatusOK)
-	a := w.get("/policies/shop")
-	equal(t, "tier", a.at("tier"), any("gold"))
-	equal(t, "tier that applies", a.at("effective", "tier"), any("gold"))
-	equal(t, "limit of users", a.at("effective", "user", 0, "requests"), any(20.0))
-	equal(t, "source", a.at("meta", "source"), any("api"))
-	changed := w.patch("/tiers/gold?reason=spring", `{"user":[{"requests":25}]}`).is(http.StatusOK)
-	equal(t, "clients", changed.at("clients"), any(2.0))
-	equal(t, "limit of shop", w.get("/policies/shop").at("effective", "user", 0, "requests"), any(25.0))
-	equal(t, "limit of app", w.get("/policies/app").at("effective", "user", 0, "requests"), any(5.0))
-	equal(t, "client limit of app", w.get("/policies/app").at("effective", "client", 0, "requests"), any(30.0))
-	equal(t, "tier of app in the list of clients", w.get("/clients?prefix=app").at("clients", 0, "effective", "tier"), any("gold"))
+	w.get("/policies/shop").has("tier=gold", "effective.tier=gold", "effective.user.0.requests=20", "meta.source=api")
+	w.patch("/tiers/gold?reason=spring", `{"user":[{"requests":25}]}`).is(http.StatusOK).has("clients=2")
+	w.get("/policies/shop").has("effective.user.0.requests=25")
+	w.get("/policies/app").has("effective.user.0.requests=5", "effective.client.0.requests=30")
+	w.get("/clients?prefix=app").has("clients.0.effective.tier=gold")
 
-	trail := w.get("/audit?target=tiers/gold")
-	equal(t, "entries", len(trail.at("entries").([]any)), 2)
-	equal(t, "reason", trail.at("entries", 0, "reason"), any("spring"))
-	equal(t, "before", trail.at("entries", 0, "before", "user", 0, "requests"), any(20.0))
-	equal(t, "entries after it", trail.at("entries", 0, "more"), nil)
+	w.get("/audit?target=tiers/gold").has("entries.#=2", "entries.0.reason=spring", "entries.0.before.user.0.requests=20",
+		"entries.0.more=null")
 
-	refused := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusUnprocessableEntity)
-	equal(t, "field", refused.at("errors", 0, "field"), any("tiers.gold"))
-	equal(t, "why", refused.at("errors", 0, "detail"), any("is the tier of 2 clients: app, shop; first give them another one, or none"))
+	w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusUnprocessableEntity).has("errors.0.field=tiers.gold",
+		"errors.0.detail=is the tier of 2 clients: app, shop; first give them another one, or none")
 	w.patch("/policies/shop", `{"tier":null}`).is(http.StatusOK)
 	w.change(http.MethodDelete, "/policies/app", "").is(http.StatusNoContent)
 	w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNoContent)
 	w.send(request{method: http.MethodGet, path: "/tiers/gold", token: reader}).is(http.StatusNotFound)
-	gone := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNotFound)
-	equal(t, "detail", gone.at("detail"), any(`tier "gold" does not exist; to create it, PUT it with If-None-Match: *`))
+	w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNotFound).has(
+		`detail=tier "gold" does not exist; to create it, PUT it with If-None-Match: *`)
 }
 
 // TestEffectOfATier: the effect of a tier change covers all clients that have it.
@@ -60,12 +50,10 @@ func TestEffectOfATier(t *testing.T) {
 	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
 	w.ask("shop", "", 9)
 	w.ask("app", "", 9)
-	a := w.patch("/tiers/gold?validate=true", `{"client":[{"requests":5}]}`).is(http.StatusOK)
-	equal(t, "widens", a.at("effect", "widens"), any(true))
+	a := w.patch("/tiers/gold?validate=true", `{"client":[{"requests":5}]}`).is(http.StatusOK).has("effect.widens=true")
 	equal(t, "hit", fmt.Sprint(a.at("effect", "hit")), "[map[at_least:true client_id:shop requests:1]]")
-	a = w.patch("/tiers/gold?validate=true", `{"client":[{"requests":50}]}`).is(http.StatusOK)
-	equal(t, "a higher limit widens", a.at("effect", "widens"), any(false))
-	equal(t, "limit after all", w.get("/policies/shop").at("effective", "client", 0, "requests"), any(30.0))
+	w.patch("/tiers/gold?validate=true", `{"client":[{"requests":50}]}`).is(http.StatusOK).has("effect.widens=false")
+	w.get("/policies/shop").has("effective.client.0.requests=30")
 }
 
 // TestTierLocksNoOperatorOut: a tier that would lock out an operator is refused.
@@ -73,8 +61,8 @@ func TestTierLocksNoOperatorOut(t *testing.T) {
 	w := newWorld(t)
 	w.create("/tiers/gold", `{}`).is(http.StatusOK)
 	w.patch("/policies/ops", `{"tier":"gold"}`).is(http.StatusOK)
-	a := w.patch("/tiers/gold", `{"client":[{"requests":1,"window":"24h"}]}`).is(http.StatusConflict)
-	equal(t, "type", a.at("type"), any("urn:oauth-server:problem:locks-out-admin"))
+	w.patch("/tiers/gold", `{"client":[{"requests":1,"window":"24h"}]}`).is(http.StatusConflict).has(
+		"type=urn:oauth-server:problem:locks-out-admin")
 }
 
 // TestOverridesOfUsers: one user of one client has its own limits, under the username in the
@@ -86,30 +74,24 @@ func TestOverridesOfUsers(t *testing.T) {
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusPreconditionFailed)
 	equal(t, "requests of ada", w.ask("shop", "ada", 5), 2)
 	equal(t, "requests of eve", w.ask("shop", "eve", 5), 5)
-	a := w.get("/policies/shop/users/ada")
-	equal(t, "username", a.at("username"), any("ada"))
-	equal(t, "note", a.at("note"), any("noisy"))
-	a = w.get("/policies/shop")
-	equal(t, "overrides", a.at("effective", "overrides"), any(1.0))
-	equal(t, "source", a.at("meta", "source"), any("none"))
+	w.get("/policies/shop/users/ada").has("username=ada", "note=noisy")
+	w.get("/policies/shop").has("effective.overrides=1", "meta.source=none")
 	equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // the one in the file
 	w.patch("/policies/shop/users/ada", `{"user":[{"requests":4}]}`).is(http.StatusOK)
-	equal(t, "note after a patch", w.get("/policies/shop/users/ada").at("note"), any("noisy"))
+	w.get("/policies/shop/users/ada").has("note=noisy")
 	equal(t, "more requests of ada", w.ask("shop", "ada", 5), 2)
 
 	// They stay whatever else is changed, and other users keep their limits.
 	w.put("/policies/shop", `{"user":[{"requests":100}],"trusted":false}`).is(http.StatusOK)
 	w.create("/policies/shop/users/bob%20b", `{"user":[{"requests":3}]}`).is(http.StatusOK)
 	w.create("/policies/app/users/ada", `{"user":[{"requests":3}]}`).is(http.StatusOK)
-	equal(t, "overrides after a change of the policy", w.get("/policies/shop").at("effective", "overrides"), any(2.0))
+	w.get("/policies/shop").has("effective.overrides=2")
 	var page adminapi.Overrides
 	w.get("/policies/shop/users?limit=1").into(&page)
 	equal(t, "first", page.Overrides[0].Username+page.Next+page.ClientID, "adaadashop")
 	w.get("/policies/shop/users?after=ada").into(&page)
 	equal(t, "second", page.Overrides[0].Username, "bob b")
-	trail := w.get("/audit?target=" + url.QueryEscape("overrides/shop ada"))
-	equal(t, "entries", len(trail.at("entries").([]any)), 2)
-	equal(t, "limit in the trail", trail.at("entries", 0, "after", "user", 0, "requests"), any(4.0))
+	w.get("/audit?target="+url.QueryEscape("overrides/shop ada")).has("entries.#=2", "entries.0.after.user.0.requests=4")
 
 	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNoContent)
 	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNotFound)
@@ -121,7 +103,7 @@ func TestOverridesOfADeletedClient(t *testing.T) {
 	w := newWorld(t)
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusOK)
 	w.change(http.MethodDelete, "/clients/shop", "").is(http.StatusNoContent)
-	equal(t, "overrides", len(w.get("/policies/shop/users").at("overrides").([]any)), 1)
+	w.get("/policies/shop/users").has("overrides.#=1")
 	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNoContent)
 	w.send(request{method: http.MethodGet, path: "/policies/shop/users", token: reader}).is(http.StatusNotFound)
 }
@@ -135,13 +117,10 @@ func TestEffectOfAnOverride(t *testing.T) {
 		t.Helper()
 		return w.create("/policies/shop/users/ada?validate=true", fmt.Sprintf(`{"user":[{"requests":%d}]}`, requests)).is(http.StatusOK)
 	}
-	a := validate(5)
-	equal(t, "widens", a.at("effect", "widens"), any(true))
-	equal(t, "unknown", a.at("effect", "unknown", 0, "client_id"), any("shop"))
-	equal(t, "a higher limit widens", validate(500).at("effect", "widens"), any(false))
+	validate(5).has("effect.widens=true", "effect.unknown.0.client_id=shop")
+	validate(500).has("effect.widens=false")
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":500}]}`).is(http.StatusOK)
-	a = w.change(http.MethodDelete, "/policies/shop/users/ada?validate=true", "").is(http.StatusOK)
-	equal(t, "taking it back widens", a.at("effect", "widens"), any(true))
+	w.change(http.MethodDelete, "/policies/shop/users/ada?validate=true", "").is(http.StatusOK).has("effect.widens=true")
 }
 
 // TestSettingsDoNotReachBelowATier: settings apply only to values that the tier does not set.

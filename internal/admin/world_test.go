@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -272,7 +273,7 @@ type answer struct {
 	body   []byte
 }
 
-// request is a request. Zero fields are left out.
+// request is a request. Zero fields are left out. A body is JSON unless its type is set.
 type request struct {
 	method, path, token, ifMatch, ifNoneMatch, contentType, body, remote string
 }
@@ -280,6 +281,9 @@ type request struct {
 func (w *instance) send(r request) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), r.method, "/admin/v1"+r.path, strings.NewReader(r.body))
+	if r.contentType == "" && r.body != "" {
+		r.contentType = "application/json"
+	}
 	for name, v := range map[string]string{
 		"If-Match": r.ifMatch, "If-None-Match": r.ifNoneMatch, "Content-Type": r.contentType,
 	} {
@@ -385,6 +389,42 @@ func (a answer) at(path ...any) any {
 		}
 	}
 	return v
+}
+
+// has checks values in the body. A field is written path=value: the path has the name or the index of
+// each step, between dots, and # for the length of a list. A value is text or JSON, and null if it is missing.
+func (a answer) has(fields ...string) answer {
+	a.t.Helper()
+	for _, field := range fields {
+		path, want, _ := strings.Cut(field, "=")
+		if got := a.text(strings.Split(path, ".")); got != want {
+			a.t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+	return a
+}
+
+// text returns the value at a path as text or JSON.
+func (a answer) text(path []string) string {
+	a.t.Helper()
+	var steps []any
+	for _, step := range path {
+		if i, err := strconv.Atoi(step); err == nil {
+			steps = append(steps, i)
+		} else if step != "#" {
+			steps = append(steps, step)
+		}
+	}
+	v := a.at(steps...)
+	if list, is := v.([]any); is && path[len(path)-1] == "#" {
+		v = len(list)
+	}
+	if text, is := v.(string); is {
+		return text
+	}
+	text, err := json.Marshal(v)
+	check.OK(a.t, err)
+	return string(text)
 }
 
 // says fails unless the body contains the text.
