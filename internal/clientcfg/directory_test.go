@@ -98,6 +98,9 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 		}
 		store.put(slices.Collect(maps.Values(now))...)
 		store.refresh()
+		if rng.IntN(2) == 0 {
+			ids(source.Directory()) // sorts, which the next directory can build on
+		}
 		s := state{d: source.Directory(), clients: map[string]clientcfg.Client{}}
 		for id, c := range store.now {
 			if c.Grants == nil {
@@ -122,6 +125,12 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 		var listed []string
 		for c := range s.d.Operators() {
 			listed = append(listed, c.ID)
+		}
+		sorted := slices.Sorted(maps.Keys(s.clients))
+		check.Equal(t, "order", ids(s.d), sorted)
+		for c := range s.d.After(sorted[len(sorted)/2]) {
+			check.Equal(t, "next", c.ID, sorted[len(sorted)/2+1])
+			break
 		}
 		slices.Sort(operators)
 		slices.Sort(listed)

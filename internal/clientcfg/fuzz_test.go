@@ -17,6 +17,8 @@ import (
 func FuzzStoredValue(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"mode":"off","changed":12}`, `{"trusted":true,"note":"x"}`, `{"user":[{"name":"a","requests":1,"window":"1s"}],"hide_headers":null}`,
+		`{"client":[{"name":"contract","requests":10,"window":"10m","strict":true,"lease_wait":"100ms"}]}`,
+		`{"user":[{"requests":4,"grants":["refresh_token"]}],"source":[{"name":"per-address","requests":3}]}`,
 		`{"criticality":"critical_plus"}`, `{"unknown":1}`, `[`, `{"note":"a","note":"b"}`, `null`,
 	} {
 		f.Add([]byte(seed))

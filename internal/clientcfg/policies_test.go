@@ -17,6 +17,10 @@ func limits(requests int64) []ratelimit.Limit {
 	return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 }
 
+func perAddress(requests int64) []ratelimit.Limit {
+	return []ratelimit.Limit{ratelimit.NewLimit("per-address", requests, time.Minute)}
+}
+
 // fileSettings is a configuration file with a policy for shop.
 func fileSettings() ratelimit.Settings {
 	s := ratelimit.DefaultSettings()
@@ -122,17 +126,6 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 	check.Equal(t, "names", o.Names(), want)
 }
 
-func TestPolicySetCopiesShareNothing(t *testing.T) {
-	first := clientcfg.PolicySet{}.WithPolicy("a", &clientcfg.ClientPolicy{}).WithCandidate("a", &clientcfg.Candidate{})
-	second := first.WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", nil).WithCandidate("b", &clientcfg.Candidate{})
-	if first.Clients.Len() != 1 || first.Candidates.Len() != 1 {
-		t.Errorf("the original changed: %+v", first)
-	}
-	if second.Clients.Len() != 1 || second.Candidates.Len() != 2 {
-		t.Errorf("the copy is %+v", second)
-	}
-}
-
 func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 	tests := []struct {
 		name, want string
@@ -174,15 +167,18 @@ func TestTrialConcernsThoseItIsFor(t *testing.T) {
 	set := clientcfg.PolicySet{}.
 		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
 		WithPolicy("asked", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
+		WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(9)}}).
+		WithPolicy("tier", &clientcfg.ClientPolicy{Tier: "gold"}).
 		WithCandidate("asked", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: limits(2)}}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5)}})
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5), Client: limits(5)}})
 	p := compile(t, set)
 	tests := []struct {
 		client           string
 		user, clientsOwn bool
 	}{
-		{"anybody", true, false},
-		{"shop", false, false}, // has limits for its users in the file
+		{"anybody", true, true},
+		{"shop", false, true}, // has limits for its users in the file
+		{"tier", false, true}, // its tier has limits for its users
 		{"trusted", false, false},
 		{"asked", false, true},
 	}
@@ -202,6 +198,41 @@ func TestTrialConcernsThoseItIsFor(t *testing.T) {
 	}
 	if _, ok := compile(t, clientcfg.PolicySet{}).Trial("anybody"); ok {
 		t.Error("a trial without a candidate")
+	}
+}
+
+// TestTrialOfShared: the limits that a request is tried under if the candidate has lists that the
+// client shares with its users.
+func TestTrialOfShared(t *testing.T) {
+	p := compile(t, clientcfg.PolicySet{}.
+		WithPolicy("own", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Source: perAddress(9)}}).
+		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
+		WithCandidate("both", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(2), Source: perAddress(3)}}).
+		WithCandidate("total", &clientcfg.Candidate{Policy: ratelimit.Policy{Total: perAddress(3)}}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{Source: perAddress(5)}}))
+	for _, tt := range []struct {
+		client, user       string
+		overridden         bool
+		own, total, source bool
+	}{
+		{"any", "ada", false, false, false, true},
+		{"any", "", false, false, false, true},
+		{"any", "ada", true, false, false, true},
+		{"both", "ada", false, true, false, true},
+		{"both", "ada", true, false, false, true},
+		{"both", "", false, false, false, true},
+		{"total", "ada", false, false, true, false},
+		{"own", "ada", false, false, false, false},
+		{"trusted", "ada", false, false, false, false},
+	} {
+		trial, _ := p.Trial(tt.client)
+		k, e, concerned := trial.Of(tt.user, tt.overridden)
+		about := tt.client + " " + tt.user
+		check.Equal(t, about+" is concerned", concerned, tt.own || tt.total || tt.source)
+		if concerned {
+			check.Equal(t, about+": key", k, ratelimit.Key{ClientID: ratelimit.CandidateID(tt.client), Username: tt.user})
+			check.Equal(t, about+": lists", []bool{e.User != nil, e.Total != nil, e.Source != nil}, []bool{tt.own, tt.total, tt.source})
+		}
 	}
 }
 

@@ -112,24 +112,6 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	check.Equal(t, "it is set", set, true)
 }
 
-// TestStoredStrictLimit: a strict limit is read back as written, and a handwritten one needs only
-// the required fields.
-func TestStoredStrictLimit(t *testing.T) {
-	want := ratelimit.NewLimit("contract", 10, 10*time.Minute)
-	want.MakeStrict()
-	want.LeaseWait = 100 * time.Millisecond
-	written := did(t)(clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Client: []ratelimit.Limit{want}}}))
-	for _, c := range []clientcfg.Change{
-		written, stored("policies/shop", `{"client":[{"name":"contract","requests":10,"window":"10m","strict":true,"lease_wait":"100ms"}]}`),
-	} {
-		p, err := after(t, c)
-		check.OK(t, err)
-		check.Equal(t, "limits", p.For("shop").Client.All(), []ratelimit.Limit{want})
-	}
-	_, err := after(t, stored("policies/shop", `{"client":[{"name":"a","strict":true,"on_outage":"share"}]}`))
-	requireError(t, err, "clients.shop.client[0].on_outage")
-}
-
 // TestTheLongestPolicy: no valid policy is too long.
 func TestTheLongestPolicy(t *testing.T) {
 	longest := make([]ratelimit.Limit, ratelimit.MaxLimits)

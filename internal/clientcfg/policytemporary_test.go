@@ -126,95 +126,55 @@ func TestTemporaryChangeIsMadeToLast(t *testing.T) {
 	}
 }
 
-// TestTemporaryRemoval: a temporary removal is reversed, and a temporary addition removed.
-func TestTemporaryRemoval(t *testing.T) {
-	tr, never := newTrail(t), time.Time{}
-	tr.make(never, shopHas(10))
-	tr.make(dawn, stored("policies/shop", "null"))
-	tr.is(7, dawn)
-	tr.end(dawn)
-	tr.is(10, never)
+// step is a step of a test: a change of shop, an end, an undo or a check.
+type step func(tr *trailOf)
+
+// gets gives shop a limit, until a time after dawn if there is one.
+func gets(requests int, until ...time.Duration) step { return shopGets(shopHas(requests), until) }
+
+func removed(until ...time.Duration) step { return shopGets(stored("policies/shop", "null"), until) }
+
+func shopGets(c clientcfg.Change, until []time.Duration) step {
+	return func(tr *trailOf) { tr.make(afterDawn(until), c) }
 }
 
-// TestTemporaryOnTemporary: a temporary change on top of another one returns, at its own end, to
-// the value that the first one would have returned to.
-func TestTemporaryOnTemporary(t *testing.T) {
-	tr, never := newTrail(t), time.Time{}
-	tr.make(never, shopHas(10))
-	tr.make(dawn, shopHas(20))
-	tr.make(dawn.Add(time.Hour), shopHas(30))
-	tr.is(30, dawn.Add(time.Hour))
-	check.Equal(t, "changed by the undo", tr.undo(3), 1)
-	tr.is(20, dawn)
-	tr.undo(4)
-	tr.is(30, dawn.Add(time.Hour))
-	tr.end(dawn)
-	tr.is(30, dawn.Add(time.Hour))
-	tr.end(dawn.Add(time.Hour))
-	tr.is(10, never)
+func afterDawn(until []time.Duration) time.Time {
+	if len(until) == 0 {
+		return time.Time{}
+	}
+	return dawn.Add(until[0])
 }
 
-// TestRemovedAndTemporary: a permanent value is removed, and a temporary one set, before an instance
-// follows.
-func TestRemovedAndTemporary(t *testing.T) {
-	tr, never := newTrail(t), time.Time{}
-	tr.make(never, shopHas(10))
-	tr.is(10, never)
-	tr.make(never, stored("policies/shop", "null"))
-	tr.make(dawn, shopHas(20))
-	tr.is(20, dawn)
-	tr.end(dawn)
-	tr.is(7, never)
+func has(requests int64, until ...time.Duration) step {
+	return func(tr *trailOf) { tr.is(requests, afterDawn(until)) }
 }
 
-func TestUndo(t *testing.T) {
-	tr, never := newTrail(t), time.Time{}
-	tr.make(never, shopHas(10))
-	tr.make(never, shopHas(20), stored("candidates/shop", `{"user":[{"requests":1}]}`))
-	tr.undo(2)
-	tr.is(10, never)
-	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 0)
-	tr.undo(3)
-	tr.is(20, never)
-	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 1)
-	tr.undo(4)
-	tr.undo(1)
-	tr.is(7, never)
+func ends(at time.Duration) step { return func(tr *trailOf) { tr.end(dawn.Add(at)) } }
+
+// undone undoes a change, which changes so many targets.
+func undone(version int64, changed int) step {
+	return func(tr *trailOf) { check.Equal(tr.t, "changed by the undo", tr.undo(version), changed) }
 }
 
-// TestUndoOfATemporaryChange: undoing a temporary change removes its value. Undoing that restores
-// it, unless its end has passed.
-func TestUndoOfATemporaryChange(t *testing.T) {
-	tr, never := newTrail(t), time.Time{}
-	tr.make(never, shopHas(10))
-	tr.make(dawn, shopHas(20))
-	tr.undo(2)
-	tr.is(10, never)
-	tr.undo(3)
-	tr.is(20, dawn)
-	tr.undo(4)
-	tr.end(dawn)
-	check.Equal(t, "changed too late", tr.undo(5), 0)
-	tr.is(10, never)
-}
-
-// TestUndoOfWhatMadeItLast: undoing the change that made a temporary change permanent makes it
-// temporary again. After its end, the undo restores the value that it returns to.
-func TestUndoOfWhatMadeItLast(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		tr, never := newTrail(t), time.Time{}
-		tr.make(never, shopHas(10))
-		tr.make(dawn, shopHas(20))
-		tr.make(never, shopHas(30))
-		if late {
-			tr.end(dawn)
-		}
-		tr.undo(3)
-		if late {
-			tr.is(10, never)
-		} else {
-			tr.is(20, dawn)
-		}
+// TestTemporaryChanges: the file gives shop a limit of 7.
+func TestTemporaryChanges(t *testing.T) {
+	for name, steps := range map[string][]step{
+		"a removal is reversed":                                {gets(10), removed(0), has(7, 0), ends(0), has(10)},
+		"a removal, and a temporary value at once":             {gets(10), has(10), removed(), gets(20, 0), has(20, 0), ends(0), has(7)},
+		"a second one returns to the value before both":        {gets(10), gets(20, 0), gets(30, time.Hour), has(30, time.Hour), ends(0), has(30, time.Hour), ends(time.Hour), has(10)},
+		"a second one is undone":                               {gets(10), gets(20, 0), gets(30, time.Hour), undone(3, 1), has(20, 0), undone(4, 1), has(30, time.Hour), ends(time.Hour), has(10)},
+		"an undo of the undo":                                  {gets(10), gets(20), undone(2, 1), has(10), undone(3, 1), has(20), undone(4, 1), undone(1, 1), has(7)},
+		"an undo removes it":                                   {gets(10), gets(20, 0), undone(2, 1), has(10), undone(3, 1), has(20, 0)},
+		"an undo does not bring it back after its end":         {gets(10), gets(20, 0), undone(2, 1), undone(3, 1), undone(4, 1), ends(0), undone(5, 0), has(10)},
+		"an undo makes it temporary again":                     {gets(10), gets(20, 0), gets(30), undone(3, 2), has(20, 0)},
+		"an undo after its end returns to the value before it": {gets(10), gets(20, 0), gets(30), ends(0), undone(3, 1), has(10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTrail(t)
+			for _, step := range steps {
+				step(tr)
+			}
+		})
 	}
 }
 

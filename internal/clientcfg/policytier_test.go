@@ -191,17 +191,6 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	check.Equal(t, "versions", []int64{tier.Changed, own.Changed}, []int64{2, 2})
 }
 
-// TestTrialUnderATier: the candidate for the default limits is not tried if a tier has other
-// limits.
-func TestTrialUnderATier(t *testing.T) {
-	p := compile(t, clientcfg.PolicySet{}.
-		WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(9)}}).
-		WithPolicy("app", &clientcfg.ClientPolicy{Tier: "gold"}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5), Client: limits(5)}}))
-	trial, ok := p.Trial("app")
-	check.Equal(t, "tried", []bool{ok, trial.User, trial.Client}, []bool{true, false, true})
-}
-
 // TestTiersAndOverridesLockOut: tiers and overrides can lock out the operators that they apply to.
 func TestTiersAndOverridesLockOut(t *testing.T) {
 	slow := []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}

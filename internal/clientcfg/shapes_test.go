@@ -3,7 +3,6 @@ package clientcfg
 import (
 	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -119,45 +118,6 @@ func TestListsCostTheirLength(t *testing.T) {
 		common[entryOf(n).shape.common] = true
 	}
 	check.Equal(t, "common parts", len(common), 1)
-}
-
-// BenchmarkMemory measures the memory of a client, with common scopes and audience, and with
-// individual ones.
-func BenchmarkMemory(b *testing.B) {
-	const clients = 100_000
-	for name, own := range map[string]bool{"shared": false, "own": true} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				before := heap()
-				d := &Directory{}
-				e := d.edit(&shapes{})
-				for i := range clients {
-					id := fmt.Sprintf("client-%07d", i)
-					c := Client{
-						ID: id, Name: fmt.Sprint("Application number ", i), SecretDigest: secret.DigestOf(id), Stamp: secret.NewStamp(),
-						Grants: []Grant{AuthorizationCode, RefreshToken}, Scopes: []string{"profile", fmt.Sprint("area-", i%50)},
-						RedirectURIs: []string{fmt.Sprintf("https://app-%d.example.com/oauth/callback", i)},
-					}
-					if own {
-						c.Scopes = []string{"profile", fmt.Sprintf("app-%d.read", i), fmt.Sprintf("app-%d.write", i)}
-						c.Audience = []string{fmt.Sprintf("https://api-%d.example.com", i)}
-					}
-					e.apply(Record{ID: id, Client: c})
-				}
-				d = e.directory(0)
-				b.ReportMetric(float64(heap()-before)/clients, "B/client")
-				runtime.KeepAlive(d)
-			}
-		})
-	}
-}
-
-// heap returns how many bytes are in use.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // set sets a client field of any type.
