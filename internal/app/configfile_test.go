@@ -38,9 +38,7 @@ func newFollowed(t *testing.T, path, text string) *followed {
 	check.OK(t, err)
 	opts := Options{Sources: &sources, Level: &slog.LevelVar{}}
 	opts.Logger = NewLeveledLogger(cfg.Log, opts.Level, &f.log)
-	f.Server, err = New(t.Context(), cfg, opts)
-	check.OK(t, err)
-	t.Cleanup(func() { check.OK(t, f.Close()) })
+	f.Server = idle(t, cfg, opts)
 	return f
 }
 

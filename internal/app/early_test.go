@@ -84,16 +84,7 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(refuser))) }()
 	client := newClient(t, nil)
 	for _, want := range []int{http.StatusNotFound, http.StatusServiceUnavailable} { // the first of a connection is read
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/token", strings.NewReader("grant_type=client_credentials"))
-		check.OK(t, err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.SetBasicAuth("shop", r.secret)
-		res, err := client.Do(req)
-		check.OK(t, err)
-		_, err = io.Copy(io.Discard, res.Body) // keeps the connection open
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
-		check.Equal(t, "status", res.StatusCode, want)
+		check.Equal(t, "status", tokenOf(t, client, "http://"+l.Addr().String(), "shop", r.secret).StatusCode, want)
 	}
 	check.Equal(t, "the caller has gone", overload.CallerGone(refusing.of), false)
 	client.CloseIdleConnections()
@@ -104,7 +95,7 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	check.ErrorIs(t, <-ended, http.ErrServerClosed)
 	r.edge.drainer.draining.Store(true)
 	check.Equal(t, "a stopping server refuses early", refuser.Refusing(), false)
-	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	page := get(t, client, "http://"+r.AdminAddr()+"/metrics").body
 	for _, want := range []string{
 		`oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`,
 		`oauth_http_request_duration_seconds_count{code="503",method="POST",route="/token"} 1`,

@@ -29,51 +29,10 @@ func limited(t *testing.T, change func(*config.RateLimit)) *config.Config {
 	return cfg
 }
 
-func TestLimitsOfTheConfigurationApply(t *testing.T) {
-	shop := func(p ratelimit.Policy) func(*config.RateLimit) {
-		return func(r *config.RateLimit) { r.Clients = map[string]ratelimit.Policy{"shop": p} }
-	}
-	tests := []struct {
-		name    string
-		change  func(*config.RateLimit)
-		third   int    // status of the third answer
-		counted string // its decision in the metrics; empty: not counted
-	}{
-		{"enforce", nil, http.StatusTooManyRequests, "denied"},
-		{"dry run", func(r *config.RateLimit) { r.Mode = "dry_run" }, http.StatusOK, "would_deny"},
-		{"off", func(r *config.RateLimit) { r.Mode = "off" }, http.StatusOK, ""},
-		{"outside of the canary share", func(r *config.RateLimit) { r.CanaryPercent = 0 }, http.StatusOK, "would_deny"},
-		{"instance", func(r *config.RateLimit) { r.Instance = "dry_run" }, http.StatusOK, "would_deny"},
-		{"trusted", shop(ratelimit.Policy{Trusted: true}), http.StatusOK, "trusted"},
-		{"mode of the client", shop(ratelimit.Policy{Mode: "dry_run"}), http.StatusOK, "would_deny"},
-		{"limits of the client", shop(ratelimit.Policy{Client: config.Default().RateLimit.Default.Client}), http.StatusOK, "allowed"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, limited(t, tt.change), io.Discard)
-			client := newClient(t, nil)
-			var last answer
-			for range 3 {
-				last = r.token(t, client)
-			}
-			if last.status != tt.third {
-				t.Errorf("the third answer has status %d, want %d", last.status, tt.third)
-			}
-			_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
-			want := `oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="` + tt.counted + `"} `
-			if tt.counted == "" && strings.Contains(page, `oauth_ratelimit_decisions_total{client_id="shop"`) {
-				t.Error("what is off was counted")
-			}
-			if tt.counted != "" && (!strings.Contains(page, want) || strings.Contains(page, want+"0\n")) {
-				t.Errorf("the metrics lack %s", want)
-			}
-			client.CloseIdleConnections()
-		})
-	}
-}
-
-// TestDecisionsInAnOutageAreCounted checks that they are counted in addition to the decisions.
-func TestDecisionsInAnOutageAreCounted(t *testing.T) {
+// TestDecisionsAreCounted checks that decisions in an outage are also counted by themselves, decisions
+// while the mode is off are not counted, and soft warnings are counted only for a request that the
+// limit admits, and not for one that gets its last token again.
+func TestDecisionsAreCounted(t *testing.T) {
 	tm, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(t, err)
 	for _, d := range []ratelimit.Decision{
@@ -84,11 +43,18 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 		{Outcome: ratelimit.Denied, Outage: true},
 		{Outcome: ratelimit.WouldDeny, Outage: true},
 		{Outcome: ratelimit.Trusted},
+		{Outcome: ratelimit.Passed}, // the mode is off
 	} {
 		tm.decided(t.Context(), limiter.Decided{ClientID: "shop", Grant: "client_credentials", Decision: d})
 	}
 	for _, d := range []ratelimit.Decision{{Outcome: ratelimit.Allowed}, {Outcome: ratelimit.Reused}} {
 		tm.decided(t.Context(), limiter.Decided{ClientID: "batch", Grant: "client_credentials", Decision: d, Leased: 20 * time.Millisecond})
+	}
+	for _, outcome := range []ratelimit.Outcome{
+		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
+	} {
+		d := ratelimit.Decision{Outcome: outcome, Soft: true}
+		tm.decided(t.Context(), limiter.Decided{ClientID: "web", Grant: "client_credentials", Decision: d})
 	}
 	page := httptest.NewRecorder()
 	metrics.Handler(tm.registry).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
@@ -100,11 +66,14 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="allowed"} 1`,
 		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="denied"} 2`,
 		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 1`,
+		`oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="trusted"} 1`,
+		`oauth_ratelimit_soft_warnings_total{client_id="web",grant_type="client_credentials"} 3`,
 	} {
 		if !strings.Contains(page.Body.String(), want+"\n") {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
+	check.Equal(t, "off is counted", strings.Contains(page.Body.String(), `outcome="passed"`), false)
 }
 
 func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
@@ -114,8 +83,8 @@ func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
 	r.secret = "wrong"
 	client := newClient(t, nil)
 	for i, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
-		if got := r.token(t, client); got.status != want {
-			t.Errorf("failure %d is answered with %d, want %d", i+1, got.status, want)
+		if got := r.token(t, client); got.StatusCode != want {
+			t.Errorf("failure %d is answered with %d, want %d", i+1, got.StatusCode, want)
 		}
 	}
 	client.CloseIdleConnections()
@@ -127,7 +96,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 	first := start(t, cfg, io.Discard)
 	client := newClient(t, nil)
 	for range 2 {
-		if got := first.token(t, client); got.status != http.StatusOK {
+		if got := first.token(t, client); got.StatusCode != http.StatusOK {
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -135,7 +104,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 	check.OK(t, first.stop())
 	second := resume(t, cfg, first.secret)
 	// Requests pass until the first of them has caused a read of the counts.
-	denied := func() bool { return second.token(t, client).status == http.StatusTooManyRequests }
+	denied := func() bool { return second.token(t, client).StatusCode == http.StatusTooManyRequests }
 	for range 100 {
 		if denied() {
 			client.CloseIdleConnections()

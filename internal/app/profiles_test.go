@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,25 +16,21 @@ import (
 	"oauth-server/internal/config"
 )
 
-// operatedServer is a running server with two admin clients.
+// operatedServer is a running server with two admin clients, ops and viewer.
 type operatedServer struct {
-	*Server
+	running
 	tb     testing.TB
 	client *http.Client
-	tokens map[string]string // of the clients ops and viewer
+	tokens map[string]string // by client
 }
 
-// shortest is the time that the server gives operators, except for profiles.
-const shortest = 4 * time.Second
-
-// startOperated runs a server until the test ends, which gives operators little time.
+// startOperated runs a server until the test ends, which gives operators 4 s, except for profiles.
 func startOperated(tb testing.TB, cfg *config.Config) *operatedServer {
 	tb.Helper()
 	secrets := map[string]string{}
 	cfg.AdminListen = "127.0.0.1:0"
-	o := &operatedServer{tb: tb, client: newClient(tb, nil), tokens: map[string]string{"": ""}}
-	var err error
-	o.Server, err = New(tb.Context(), cfg, Options{Prepare: func(ctx context.Context, store Store) (err error) {
+	o := &operatedServer{tb: tb, client: newClient(tb, nil), tokens: map[string]string{}}
+	o.run(tb, cfg, io.Discard, func(ctx context.Context, store Store) (err error) {
 		for id, grant := range map[string]func(*clientcfg.Client){"ops": clientcfg.MakeOperator, "viewer": clientcfg.MakeReader} {
 			c := clientcfg.Client{ID: id}
 			grant(&c)
@@ -44,52 +38,22 @@ func startOperated(tb testing.TB, cfg *config.Config) *operatedServer {
 			secrets[id], err = secret, errors.Join(err, failed)
 		}
 		return err
-	}})
-	check.OK(tb, err)
-	o.edge.ops.ReadTimeout, o.edge.ops.WriteTimeout = shortest, shortest
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	done := make(chan error, 1)
-	go func() { done <- o.Run(ctx) }()
-	tb.Cleanup(func() {
-		cancel()
-		check.OK(tb, <-done)
-	})
+	}, func(s *Server) { s.edge.ops.ReadTimeout, s.edge.ops.WriteTimeout = 4*time.Second, 4*time.Second })
 	for id, secret := range secrets {
-		status, body := o.send(http.MethodPost, "/token", func(r *http.Request) { r.SetBasicAuth(id, secret) })
-		var token struct {
-			AccessToken string `json:"access_token"`
-		}
-		check.Equal(tb, "status of a token", status, http.StatusOK)
-		check.OK(tb, json.Unmarshal([]byte(body), &token))
-		o.tokens[id] = token.AccessToken
+		o.tokens[id] = tokenOf(tb, o.client, o.AdminURL(), id, secret).token(tb)
 	}
 	return o
-}
-
-// send sends a request to the admin address, and returns the status and the body of the answer.
-func (o *operatedServer) send(method, path string, change func(*http.Request)) (status int, body string) {
-	o.tb.Helper()
-	form := strings.NewReader(url.Values{"grant_type": {"client_credentials"}}.Encode())
-	req, err := http.NewRequestWithContext(o.tb.Context(), method, o.AdminURL()+path, form)
-	check.OK(o.tb, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	change(req)
-	res, err := o.client.Do(req)
-	check.OK(o.tb, err)
-	text, err := io.ReadAll(res.Body)
-	check.OK(o.tb, errors.Join(err, res.Body.Close()))
-	return res.StatusCode, string(text)
 }
 
 // get reads a path of the admin address with the token of a client, or without.
 func (o *operatedServer) get(path, client string) (status int, body string) {
 	o.tb.Helper()
-	return o.send(http.MethodGet, path, func(r *http.Request) {
+	got := send(o.tb, o.client, http.MethodGet, o.AdminURL()+path, "", func(r *http.Request) {
 		if token := o.tokens[client]; token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		r.Body, r.ContentLength = http.NoBody, 0
 	})
+	return got.StatusCode, got.body
 }
 
 func TestProfiles(t *testing.T) {

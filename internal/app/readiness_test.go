@@ -138,9 +138,7 @@ func TestReadinessForThePublic(t *testing.T) {
 // TestReadinessOfTheSyncer checks that the reports of the syncer appear on /readyz and in the admin
 // API.
 func TestReadinessOfTheSyncer(t *testing.T) {
-	s, err := New(t.Context(), testConfig(t), Options{})
-	check.OK(t, err)
-	t.Cleanup(func() { _ = s.Close() })
+	s := idle(t, testConfig(t), Options{})
 	if got := s.edge.ready.report(true); got.Status != httpapi.Ready {
 		t.Errorf("at first: %+v", got)
 	}

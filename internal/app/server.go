@@ -171,9 +171,6 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving Envoy", s.edge.serveEnvoy(failed))
 }
 
-// Close closes a server that was never run.
-func (s *Server) Close() error { return s.stop(context.Background()) }
-
 // stop undoes the start within the configured time. It logs steps that do not end in time and
 // returns no error for them, because the process is about to end and all answered requests are
 // durable.

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +39,15 @@ func testConfig(tb testing.TB) *config.Config {
 	return cfg
 }
 
+// idle returns a server that is not started.
+func idle(t *testing.T, cfg *config.Config, o Options) *Server {
+	t.Helper()
+	s, err := New(t.Context(), cfg, o)
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, s.stop(context.Background())) })
+	return s
+}
+
 // running is a server under test.
 type running struct {
 	*Server
@@ -66,7 +74,7 @@ func resume(tb testing.TB, cfg *config.Config, secret string) *running {
 	return r
 }
 
-func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare func(context.Context, Store) error) {
+func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare func(context.Context, Store) error, change ...func(*Server)) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	server, err := New(ctx, cfg, Options{Logger: newLogger(cfg.Log, log), Prepare: prepare})
@@ -75,6 +83,9 @@ func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare 
 		tb.Fatal(err)
 	}
 	r.Server = server
+	for _, c := range change {
+		c(server)
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	stopped := false
@@ -93,27 +104,54 @@ func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare 
 	})
 }
 
-// answer is the server's answer to a token request.
-type answer struct {
-	status, proto int
-	token         string
+// reply is an answer with its whole body.
+type reply struct {
+	*http.Response
+	body string
 }
 
-func (r *running) token(tb testing.TB, client *http.Client) answer {
+// token returns the access token in the answer.
+func (r reply) token(tb testing.TB) string {
 	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, r.Issuer()+"/token",
-		strings.NewReader(url.Values{"grant_type": {"client_credentials"}}.Encode()))
-	check.OK(tb, err)
-	req.SetBasicAuth("shop", r.secret)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := client.Do(req)
-	check.OK(tb, err)
-	defer func() { _ = res.Body.Close() }()
 	var body struct {
 		AccessToken string `json:"access_token"`
 	}
-	check.OK(tb, json.NewDecoder(res.Body).Decode(&body))
-	return answer{res.StatusCode, res.ProtoMajor, body.AccessToken}
+	check.OK(tb, json.Unmarshal([]byte(r.body), &body))
+	return body.AccessToken
+}
+
+// send sends a request and reads the answer.
+func send(tb testing.TB, client *http.Client, method, address, body string, change ...func(*http.Request)) reply {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, address, strings.NewReader(body))
+	check.OK(tb, err)
+	for _, c := range change {
+		c(req)
+	}
+	res, err := client.Do(req)
+	check.OK(tb, err)
+	text, err := io.ReadAll(res.Body)
+	check.OK(tb, errors.Join(err, res.Body.Close()))
+	return reply{res, string(text)}
+}
+
+func get(tb testing.TB, client *http.Client, address string) reply {
+	tb.Helper()
+	return send(tb, client, http.MethodGet, address, "")
+}
+
+// tokenOf requests a token for a client, without a user.
+func tokenOf(tb testing.TB, client *http.Client, base, id, secret string) reply {
+	tb.Helper()
+	return send(tb, client, http.MethodPost, base+"/token", "grant_type=client_credentials", func(r *http.Request) {
+		r.SetBasicAuth(id, secret)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	})
+}
+
+func (r *running) token(tb testing.TB, client *http.Client) reply {
+	tb.Helper()
+	return tokenOf(tb, client, r.Issuer(), "shop", r.secret)
 }
 
 // newClient returns a client that keeps no connection open after the test.
@@ -128,10 +166,7 @@ func TestServerIssuesATokenAndStops(t *testing.T) {
 	var log bytes.Buffer
 	r := start(t, testConfig(t), &log)
 	client := newClient(t, nil)
-	got := r.token(t, client)
-	if got.status != http.StatusOK || got.token == "" {
-		t.Fatalf("%+v", got)
-	}
+	token := r.token(t, client).token(t)
 	client.CloseIdleConnections()
 	check.OK(t, r.stop())
 	for _, want := range []string{"msg=listening address=" + r.Addr(), "msg=stopping", "msg=stopped"} {
@@ -139,7 +174,7 @@ func TestServerIssuesATokenAndStops(t *testing.T) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
 	}
-	if strings.Contains(log.String(), r.secret) || strings.Contains(log.String(), got.token) {
+	if strings.Contains(log.String(), r.secret) || token == "" || strings.Contains(log.String(), token) {
 		t.Error("the log holds a secret")
 	}
 }
@@ -157,7 +192,7 @@ func TestServerSpeaksTLS(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
 	client := newClient(t, &tls.Config{RootCAs: pool})
-	if got := r.token(t, client); got.status != http.StatusOK || got.proto != 2 {
+	if got := r.token(t, client); got.StatusCode != http.StatusOK || got.ProtoMajor != 2 {
 		t.Errorf("%+v", got)
 	}
 	client.CloseIdleConnections()
@@ -177,13 +212,7 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	failure := errors.New("no")
 	_, err = New(t.Context(), cfg, Options{Prepare: func(context.Context, Store) error { return failure }})
 	check.ErrorIs(t, err, failure)
-	s, err := New(t.Context(), cfg, Options{})
-	if err != nil {
-		t.Fatalf("what failed before holds the store still: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	idle(t, cfg, Options{}) // what failed before holds the store no more
 }
 
 // TestPolicyOfAnUnknownClientIsReported checks that the server starts although the file names a
@@ -193,11 +222,10 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
 	var out bytes.Buffer
-	s, err := New(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Prepare: func(ctx context.Context, store Store) error {
+	s := idle(t, cfg, Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Prepare: func(ctx context.Context, store Store) error {
 		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
 		return err
 	}})
-	check.OK(t, err)
 	u := s.limiter.unregistered
 	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shpo"})
 	check.OK(t, s.limiter.noteUnregistered(t.Context()))
@@ -207,7 +235,7 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	check.OK(t, s.limiter.noteUnregistered(t.Context()))
 	check.Equal(t, "warnings after nothing has changed", strings.Count(out.String(), "level=WARN msg=\"configuration"), 2)
 
-	_, _, err = CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
+	_, _, err := CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
 	check.OK(t, err)
 	check.OK(t, s.base.store.DeleteClient(t.Context(), "shop", clientcfg.Event{}))
 	check.OK(t, s.base.clients.Renew(t.Context(), 0))
@@ -216,7 +244,6 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	for _, line := range []string{"now registered\" client_id=shpo", "an unregistered client\" client_id=shop"} {
 		check.Equal(t, line, strings.Count(out.String(), line), 1)
 	}
-	check.OK(t, s.Close())
 }
 
 func TestIssuerFor(t *testing.T) {

@@ -43,7 +43,7 @@ func TestStopDrainsKeptConnections(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
 	r.edge.drainer.delay = time.Minute // it ends earlier, when no connection is left
 	client := newClient(t, nil)
-	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
+	if get(t, client, r.Issuer()+"/healthz").Close {
 		t.Fatal("the connection is not kept")
 	}
 	stopped := make(chan error, 1)
@@ -51,26 +51,12 @@ func TestStopDrainsKeptConnections(t *testing.T) {
 	for !r.edge.drainer.draining.Load() {
 		runtime.Gosched()
 	}
-	if status, last := fetch(t, client, r.Issuer()+"/healthz"); status != http.StatusOK || !last {
-		t.Errorf("the last answer: status %d, said to be the last: %t", status, last)
+	if last := get(t, client, r.Issuer()+"/healthz"); last.StatusCode != http.StatusOK || !last.Close {
+		t.Errorf("the last answer: status %d, said to be the last: %t", last.StatusCode, last.Close)
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-}
-
-// fetch also reports whether the answer is the last one on its connection.
-func fetch(t *testing.T, client *http.Client, address string) (status int, last bool) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	check.OK(t, err)
-	res, err := client.Do(req)
-	check.OK(t, err)
-	defer func() { _ = res.Body.Close() }()
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, res.Close
 }
 
 func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {

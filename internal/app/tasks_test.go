@@ -22,9 +22,7 @@ func TestTasks(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = certificateFiles(t)
 	writeCertificate(t, cfg.TLS, 1)
-	s, err := New(t.Context(), cfg, Options{})
-	check.OK(t, err)
-	t.Cleanup(func() { _ = s.Close() })
+	s := idle(t, cfg, Options{})
 	type times struct {
 		Every, Retry time.Duration
 		First        bool
@@ -67,9 +65,7 @@ func TestTasksOfAGateway(t *testing.T) {
 			cfg := testConfig(t)
 			cfg.Gateway.Upstream, cfg.Gateway.TokenPath = "http://127.0.0.1:1", []string{"/token"}
 			c.edit(&cfg.Gateway)
-			s, err := New(t.Context(), cfg, Options{})
-			check.OK(t, err)
-			t.Cleanup(func() { _ = s.Close() })
+			s := idle(t, cfg, Options{})
 			found := false
 			for _, task := range s.tasks() {
 				if task.Name == "users of refresh tokens" {
@@ -80,20 +76,6 @@ func TestTasksOfAGateway(t *testing.T) {
 			check.Equal(t, "there is the task", found, c.want)
 		})
 	}
-}
-
-// idle returns a server that is not started, and its log.
-func idle(t *testing.T) (*Server, *bytes.Buffer) {
-	t.Helper()
-	log, cfg := &bytes.Buffer{}, testConfig(t)
-	s, err := New(t.Context(), cfg, Options{Logger: newLogger(cfg.Log, log)})
-	check.OK(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s, log
 }
 
 // changePolicy gives a client a policy at that time, as another process would.
@@ -131,7 +113,9 @@ func pass(d time.Duration) {
 // wait of their task, also after failures, which are logged when they begin and when they end.
 func TestTasksFollowTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, log := idle(t)
+		var log bytes.Buffer
+		cfg := testConfig(t)
+		s := idle(t, cfg, Options{Logger: newLogger(cfg.Log, &log)})
 		s.startLoops()
 		for range 20 {
 			version := changePolicy(t, s, time.Now(), nil)
@@ -168,7 +152,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 // TestTasksSweepTheAuditTrail checks that the trail is swept at once, and then about every hour.
 func TestTasksSweepTheAuditTrail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := idle(t)
+		s := idle(t, testConfig(t), Options{})
 		kept := func(when string, want ...int64) {
 			t.Helper()
 			entries, err := s.base.store.Events(t.Context(), clientcfg.EventQuery{})

@@ -10,13 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
@@ -30,18 +26,6 @@ func withOperators(tb testing.TB) *config.Config {
 	return cfg
 }
 
-func get(tb testing.TB, client *http.Client, url string) (status int, body string) {
-	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
-	check.OK(tb, err)
-	res, err := client.Do(req)
-	check.OK(tb, err)
-	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(res.Body)
-	check.OK(tb, err)
-	return res.StatusCode, string(raw)
-}
-
 func TestMetricsShowWhatTheServerDid(t *testing.T) {
 	r := start(t, limited(t, func(r *config.RateLimit) {
 		r.Clients = map[string]ratelimit.Policy{"shop": {Mode: "dry_run"}}
@@ -49,7 +33,7 @@ func TestMetricsShowWhatTheServerDid(t *testing.T) {
 	client := newClient(t, nil)
 	r.token(t, client)
 	get(t, client, r.Issuer()+"/no/such/page")
-	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	page := get(t, client, "http://"+r.AdminAddr()+"/metrics").body
 	for _, want := range []string{
 		`oauth_token_responses_total{error="none",grant_type="client_credentials"} 1`,
 		`oauth_http_request_duration_seconds_count{code="200",method="POST",route="/token"} 1`,
@@ -78,45 +62,17 @@ func TestMetricsShowWhatTheServerDid(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// A soft warning is counted only for a request that the limit admits, and not for one that gets its
-// last token again.
-func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m, err := metrics.New(registry, metrics.Options{})
-	check.OK(t, err)
-	telemetry := &telemetry{Metrics: m}
-	for _, outcome := range []ratelimit.Outcome{
-		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
-	} {
-		d := limiter.Decided{ClientID: "shop", Grant: string(clientcfg.ClientCredentials), Decision: decision(t, ratelimit.Enforce)}
-		d.Decision.Outcome = outcome
-		telemetry.decided(t.Context(), d)
-	}
-	families, err := registry.Gather()
-	check.OK(t, err)
-	var warnings float64
-	for _, f := range families {
-		if f.GetName() == "oauth_ratelimit_soft_warnings_total" {
-			for _, series := range f.GetMetric() {
-				warnings += series.GetCounter().GetValue()
-			}
-		}
-	}
-	check.Equal(t, "warnings", warnings, 3.0)
-}
-
 // TestWhoIsServedWhat: operators see health, clients no metrics, and without an address there are no
 // operators.
 func TestWhoIsServedWhat(t *testing.T) {
 	r := start(t, withOperators(t), io.Discard)
 	client := newClient(t, nil)
 	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`} {
-		status, body := get(t, client, "http://"+r.AdminAddr()+path)
-		check.Equal(t, path, status, http.StatusOK)
-		check.Equal(t, path, strings.TrimSpace(body), want)
+		got := get(t, client, "http://"+r.AdminAddr()+path)
+		check.Equal(t, path, got.StatusCode, http.StatusOK)
+		check.Equal(t, path, strings.TrimSpace(got.body), want)
 	}
-	status, _ := get(t, client, r.Issuer()+"/metrics")
-	check.Equal(t, "metrics for clients", status, http.StatusNotFound)
+	check.Equal(t, "metrics for clients", get(t, client, r.Issuer()+"/metrics").StatusCode, http.StatusNotFound)
 	client.CloseIdleConnections()
 	check.Equal(t, "address of operators without one", start(t, testConfig(t), io.Discard).AdminAddr(), "")
 }
@@ -154,14 +110,8 @@ func TestAnAdminAddressInUseStopsTheStart(t *testing.T) {
 }
 
 func TestAPanicOfALoopIsCounted(t *testing.T) {
-	s, err := New(t.Context(), withOperators(t), Options{})
-	check.OK(t, err)
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	err = s.base.loops.Guard(t.Context(), "sweep", func(context.Context) error { panic("boom") })
+	s := idle(t, withOperators(t), Options{})
+	err := s.base.loops.Guard(t.Context(), "sweep", func(context.Context) error { panic("boom") })
 	if err == nil || err.Error() != "panic: boom" {
 		t.Errorf("error %v", err)
 	}
@@ -210,7 +160,7 @@ func TestRequestsAreTraced(t *testing.T) {
 	r := start(t, cfg, io.Discard)
 	client := newClient(t, nil)
 	r.token(t, client)
-	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	page := get(t, client, "http://"+r.AdminAddr()+"/metrics").body
 	if strings.Contains(page, "trace_id") {
 		t.Error("the plain format has exemplars")
 	}

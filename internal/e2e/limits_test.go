@@ -293,7 +293,8 @@ func TestModes(t *testing.T) {
 		"enforce one, others in dry run": {
 			"  mode: dry_run\n  clients: { shop: { mode: enforce } }\n", 4,
 		},
-		"canary of none": {"  canary_percent: 0\n", 0},
+		"canary of none":               {"  canary_percent: 0\n", 0},
+		"dry run of this one instance": {"  instance_mode: dry_run\n", 0},
 		"limits of its own": {
 			"  clients: { shop: { client: [ { name: own, requests: 1, window: 1h } ] } }\n", 5,
 		},
