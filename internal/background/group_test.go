@@ -20,6 +20,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
+// repeated runs a task for some time and returns its log.
+func repeated(t *testing.T, lasts time.Duration, panicked func(string), task Task) string {
+	t.Helper()
+	var log strings.Builder
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), lasts)
+		defer cancel()
+		g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), panicked)
+		task.Name = "counting"
+		g.Repeat(task)
+		g.Wait()
+	})
+	return log.String()
+}
+
+func exact(d time.Duration) time.Duration { return d }
+
 func TestLoopIsRestartedAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -127,45 +144,32 @@ func TestWaitReturnsAfterEveryLoop(t *testing.T) {
 // TestRepeatSurvivesAPanic: a repeated task that panics keeps its period, because its loop did not
 // end.
 func TestRepeatSurvivesAPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		var panics, runs atomic.Int64
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), func(string) { panics.Add(1) })
-		g.Repeat(Task{Name: "counting", Every: time.Minute, Do: func(context.Context) error {
-			if runs.Add(1) <= 3 {
-				panic("out of fingers")
-			}
-			return nil
-		}})
-		g.Wait()
-		if n := runs.Load(); n < 60 || n > 67 || panics.Load() != 3 {
-			t.Errorf("%d runs and %d panics, want one run a minute for an hour and 3 panics", n, panics.Load())
+	panics, runs := 0, 0
+	log := repeated(t, time.Hour, func(string) { panics++ }, Task{Every: time.Minute, Do: func(context.Context) error {
+		if runs++; runs <= 3 {
+			panic("out of fingers")
 		}
-		for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task recovered": 1, "loop ended": 0} {
-			if got := strings.Count(log.String(), text); got != want {
-				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
-			}
+		return nil
+	}})
+	if runs < 60 || runs > 67 || panics != 3 {
+		t.Errorf("%d runs and %d panics, want one run a minute for an hour and 3 panics", runs, panics)
+	}
+	for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task recovered": 1, "loop ended": 0} {
+		if got := strings.Count(log, text); got != want {
+			t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log)
 		}
-	})
+	}
 }
 
 func TestRepeatWaitsAsItsJitterSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		g := NewGroup(ctx, quiet(), nil)
-		var runs atomic.Int64
-		g.Repeat(Task{
-			Name: "counting", Every: time.Hour, Jitter: func(d time.Duration) time.Duration { return d / 600 },
-			Do: func(context.Context) error { runs.Add(1); return nil },
-		})
-		g.Wait()
-		if n := runs.Load(); n < 9 || n > 10 {
-			t.Errorf("%d runs in a minute, want one each 6 s", n)
-		}
+	runs := 0
+	repeated(t, time.Minute, nil, Task{
+		Every: time.Hour, Jitter: func(d time.Duration) time.Duration { return d / 600 },
+		Do: func(context.Context) error { runs++; return nil },
 	})
+	if runs < 9 || runs > 10 {
+		t.Errorf("%d runs in a minute, want one each 6 s", runs)
+	}
 }
 
 func TestFailureOfACancelledTaskIsNotLogged(t *testing.T) {
@@ -187,63 +191,41 @@ func TestFailureOfACancelledTaskIsNotLogged(t *testing.T) {
 
 func TestRepeat(t *testing.T) {
 	no := errors.New("no")
+	const failed, recovered = "background task failed", "background task recovered"
 	tests := []struct {
 		name     string
 		task     Task
-		fails    func(run int64) bool
-		min, max int64 // runs in ten minutes
+		fails    func(run int) bool
+		min, max int // runs in ten minutes
 		logged   []string
 	}{
-		{"waits first", Task{Every: time.Minute}, func(int64) bool { return false }, 10, 11, nil},
-		{"runs first", Task{Every: time.Hour, First: true}, func(int64) bool { return false }, 1, 1, nil},
-		{
-			"a failure does not end it and is logged once",
-			Task{Every: time.Minute, Failed: "refresh failed"},
-			func(int64) bool { return true }, 10, 11,
-			[]string{"refresh failed"},
-		},
-		{
-			"its end is logged",
-			Task{Every: time.Minute},
-			func(run int64) bool { return run < 4 }, 10, 11,
-			[]string{"background task failed", "background task recovered"},
-		},
-		{
-			"tried again sooner",
-			Task{Every: time.Hour, Retry: time.Minute, First: true},
-			func(run int64) bool { return run < 3 }, 3, 3,
-			[]string{"background task failed", "background task recovered"},
-		},
+		{"waits first", Task{Every: time.Minute}, func(int) bool { return false }, 10, 11, nil},
+		{"runs first", Task{Every: time.Hour, First: true}, func(int) bool { return false }, 1, 1, nil},
+		{"a failure does not end it and is logged once", Task{Every: time.Minute, Failed: "no luck"}, func(int) bool { return true }, 10, 11, []string{"no luck"}},
+		{"its end is logged", Task{Every: time.Minute}, func(run int) bool { return run < 4 }, 10, 11, []string{failed, recovered}},
+		{"tried again sooner", Task{Every: time.Hour, Retry: time.Minute, First: true}, func(run int) bool { return run < 3 }, 3, 3, []string{failed, recovered}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log strings.Builder
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
-				defer cancel()
-				g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), nil)
-				var runs atomic.Int64
-				tt.task.Name = "counting"
-				tt.task.Do = func(context.Context) error {
-					if tt.fails(runs.Add(1)) {
-						return no
-					}
-					return nil
+			runs := 0
+			tt.task.Do = func(context.Context) error {
+				if runs++; tt.fails(runs) {
+					return no
 				}
-				g.Repeat(tt.task)
-				g.Wait()
-				if n := runs.Load(); n < tt.min || n > tt.max {
-					t.Errorf("%d runs, want %d to %d", n, tt.min, tt.max)
+				return nil
+			}
+			log := repeated(t, 10*time.Minute+time.Second, nil, tt.task)
+			if runs < tt.min || runs > tt.max {
+				t.Errorf("%d runs, want %d to %d", runs, tt.min, tt.max)
+			}
+			if got := strings.Count(log, "\n"); got != len(tt.logged) {
+				t.Errorf("%d lines logged, want %d:\n%s", got, len(tt.logged), log)
+			}
+			for _, want := range tt.logged {
+				if !strings.Contains(log, fmt.Sprintf("msg=%q", want)) {
+					t.Errorf("the log lacks %q:\n%s", want, log)
 				}
-				if got := strings.Count(log.String(), "\n"); got != len(tt.logged) {
-					t.Errorf("%d lines logged, want %d:\n%s", got, len(tt.logged), log.String())
-				}
-				for _, want := range tt.logged {
-					if !strings.Contains(log.String(), fmt.Sprintf("msg=%q", want)) {
-						t.Errorf("the log lacks %q:\n%s", want, log.String())
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -256,14 +238,9 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 		do   func(run int) error // one run every 10 s, 60 in all
 		want int                 // log lines about failures
 	}{
-		"one error": {func(int) error { return down }, 1},
-		"one panic": {func(int) error { panic("boom") }, 1},
-		"then another": {func(run int) error {
-			if run > 30 {
-				return busy
-			}
-			return down
-		}, 2},
+		"one error":    {func(int) error { return down }, 1},
+		"one panic":    {func(int) error { panic("boom") }, 1},
+		"then another": {func(run int) error { return map[bool]error{true: busy, false: down}[run > 30] }, 2},
 		"then a panic": {func(run int) error {
 			if run > 30 {
 				panic("boom")
@@ -284,52 +261,32 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 		}, 2},
 		"with a number":         {func(run int) error { return fmt.Errorf("%d are left", run) }, 10},
 		"a panic with a number": {func(run int) error { panic(run) }, 10},
-		"with success by turns": {func(run int) error {
-			if run%2 == 0 {
-				return nil
-			}
-			return down
-		}, 30},
+		"with success by turns": {func(run int) error { return map[bool]error{true: down, false: nil}[run%2 == 1] }, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log strings.Builder
-				runs, exact := 0, func(d time.Duration) time.Duration { return d }
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
-				defer cancel()
-				g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), nil)
-				g.Repeat(Task{Name: "failing", Every: 10 * time.Second, Jitter: exact, Do: func(context.Context) error {
-					runs++
-					return tt.do(runs)
-				}})
-				g.Wait()
-				if got := strings.Count(log.String(), "background task failed"); runs != 60 || got != tt.want {
-					t.Errorf("%d runs, failures logged %d times, want 60 and %d:\n%s", runs, got, tt.want, log.String())
-				}
-				failed, stacks := strings.Count(log.String(), `error="panic: `), strings.Count(log.String(), "stack=")
-				if failed != stacks {
-					t.Errorf("%d panics are logged, and %d stacks", failed, stacks)
-				}
-			})
+			runs := 0
+			log := repeated(t, 10*time.Minute+time.Second, nil, Task{Every: 10 * time.Second, Jitter: exact, Do: func(context.Context) error {
+				runs++
+				return tt.do(runs)
+			}})
+			if got := strings.Count(log, "background task failed"); runs != 60 || got != tt.want {
+				t.Errorf("%d runs, failures logged %d times, want 60 and %d:\n%s", runs, got, tt.want, log)
+			}
+			failed, stacks := strings.Count(log, `error="panic: `), strings.Count(log, "stack=")
+			if failed != stacks {
+				t.Errorf("%d panics are logged, and %d stacks", failed, stacks)
+			}
 		})
 	}
 }
 
 // TestRepeatRemindsOfTheSameFailure: a task that fails for days is logged more than once.
 func TestRepeatRemindsOfTheSameFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour-time.Minute)
-		defer cancel()
-		g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), nil)
-		g.Repeat(Task{Name: "failing", Every: time.Minute, First: true, Jitter: func(d time.Duration) time.Duration { return d }, Do: func(context.Context) error {
-			return errors.New("down")
-		}})
-		g.Wait()
-		if got := strings.Count(log.String(), "error=down"); got != 24 {
-			t.Errorf("logged %d times in a day, want once an hour:\n%s", got, log.String())
-		}
-	})
+	task := Task{Every: time.Minute, First: true, Jitter: exact, Do: func(context.Context) error { return errors.New("down") }}
+	log := repeated(t, 24*time.Hour-time.Minute, nil, task)
+	if got := strings.Count(log, "error=down"); got != 24 {
+		t.Errorf("logged %d times in a day, want once an hour:\n%s", got, log)
+	}
 }
 
 // TestPanicOfACancelledTaskIsLogged, even if the run before it has failed.
