@@ -33,13 +33,3 @@ func (l *limiting) banBegan(b bans.Ban, m ratelimit.Mode) {
 	attrs = append(attrs, slog.Time("until", b.Until), slog.Duration("for", b.Until.Sub(b.Since)), slog.Int("bans_before", b.Level))
 	l.base.log.LogAttrs(context.Background(), slog.LevelWarn, message, attrs...) //nolint:sloglint // one of two constants
 }
-
-// storeBans stores the most recent bans at shutdown.
-func (l *limiting) storeBans(ctx context.Context) error {
-	ctx, cancel := withShare(ctx, 1.0/4)
-	defer cancel()
-	if err := l.bans.Flush(ctx); err != nil {
-		l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "bans not stored at shutdown; they are lost", slog.Any("error", err))
-	}
-	return nil
-}

@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter/oautherr"
+	"oauth-server/internal/strict"
 )
 
 // configFileCheck is the interval between reads of the configuration file. As for certificates,
@@ -185,10 +186,13 @@ var live = []string{
 // withLive returns a copy of c with the live fields of from.
 func withLive(c, from *config.Config) *config.Config {
 	next := *c
-	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
-	next.Log.Level, next.LogUsers, next.AdminProfiles = from.Log.Level, from.LogUsers, from.AdminProfiles
-	next.Overload = from.Overload
-	next.RateLimit.Settings, next.RateLimit.ErrorCode = from.RateLimit.Settings, from.RateLimit.ErrorCode
+	for _, path := range live {
+		to, err := strict.At(&next, path)
+		value, missing := strict.At(from, path)
+		if err == nil && missing == nil { // TestLiveFieldsExist: always
+			to.Set(value)
+		}
+	}
 	return &next
 }
 

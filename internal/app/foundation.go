@@ -112,7 +112,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	f.uses = clientcfg.NewUses(f.store)
-	undo.push("the last uses of secrets", f.flushUses)
+	undo.push("the last uses of secrets", f.lastWrite(f.uses.Flush, 1, slog.LevelInfo, "last uses of secrets not stored at shutdown"))
 	if f.clients, err = clientcfg.NewSource(ctx, f.follower, f.log); err != nil {
 		return nil, err
 	}
@@ -138,15 +138,6 @@ func (f *foundation) followKeys(ctx context.Context) error {
 			}
 		}
 	}
-}
-
-// flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure
-// does not fail the shutdown.
-func (f *foundation) flushUses(ctx context.Context) error {
-	if err := f.uses.Flush(ctx); err != nil {
-		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored at shutdown", slog.Any("error", err))
-	}
-	return nil
 }
 
 // stopLoops ends the background work before the store closes.

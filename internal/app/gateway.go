@@ -181,18 +181,6 @@ func sharedMetrics(s sharing.Stats) *metrics.GatewayShared {
 	}
 }
 
-// storeSubjects stores the most recent mappings of the gateway at shutdown.
-func (e *edge) storeSubjects(ctx context.Context) error {
-	ctx, cancel := withShare(ctx, 1.0/4)
-	defer cancel()
-	if err := e.shared.Flush(ctx); err != nil {
-		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
-			"users of refresh tokens not stored at shutdown; the next use of these tokens counts for no user",
-			slog.Any("error", err))
-	}
-	return nil
-}
-
 // stopWaiting denies all requests that wait in a queue.
 func (e *edge) stopWaiting() {
 	e.service.StopWaiting()

@@ -114,19 +114,15 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 	if c.shedding.down {
 		status = httpapi.Down
 	}
+	shown := func(clients []string) string { return strconv.Itoa(len(clients)) }
+	if forOperators {
+		shown = nameSome
+	}
 	if len(c.unreadable) > 0 {
-		checks["clients"] = "unreadable and not served: " + strconv.Itoa(len(c.unreadable))
-		if forOperators {
-			checks["clients"] = describeUnreadable(c.unreadable)
-		}
+		checks["clients"] = "unreadable and not served: " + shown(slices.Sorted(maps.Keys(c.unreadable)))
 	}
 	if len(c.unregistered) > 0 {
-		checks["configuration"] = "has a policy for unregistered clients: "
-		if forOperators {
-			checks["configuration"] += nameSome(c.unregistered)
-		} else {
-			checks["configuration"] += strconv.Itoa(len(c.unregistered))
-		}
+		checks["configuration"] = "has a policy for unregistered clients: " + shown(c.unregistered)
 	}
 	switch {
 	case c.file.refused != nil:
@@ -142,11 +138,6 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 
 // namedClients is the maximum number of clients in a text.
 const namedClients = 5
-
-// describeUnreadable describes the clients that cannot be read.
-func describeUnreadable(clients map[string]error) string {
-	return "unreadable and not served: " + nameSome(slices.Sorted(maps.Keys(clients)))
-}
 
 // nameSome names the first clients and the number of others.
 func nameSome(ids []string) string {

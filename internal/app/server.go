@@ -160,9 +160,10 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 		s.base.loops.Go("the token paths of the upstream", g.Check)
 	}
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
-	s.undo.push("bans that are not stored", s.limiter.storeBans)
+	s.undo.push("bans that are not stored", s.base.lastWrite(s.limiter.bans.Flush, 1.0/4, slog.LevelError, "bans not stored at shutdown; they are lost"))
 	if s.edge.shared != nil {
-		s.undo.push("users of refresh tokens that are not stored", s.edge.storeSubjects)
+		s.undo.push("users of refresh tokens that are not stored", s.base.lastWrite(s.edge.shared.Flush, 1.0/4, slog.LevelWarn,
+			"users of refresh tokens not stored at shutdown; the next use of these tokens counts for no user"))
 	}
 	if s.edge.gateway != nil {
 		s.undo.push("users who are asked for", s.edge.stopGateway)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -63,6 +64,19 @@ func (s step) run(ctx context.Context) error {
 		return err
 	case <-late.C:
 		return errLate
+	}
+}
+
+// lastWrite returns a step of the stop that writes something within its share of the time. A failure
+// is logged and does not fail the stop.
+func (f *foundation) lastWrite(write func(context.Context) error, share float64, level slog.Level, failed string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		within, cancel := withShare(ctx, share)
+		defer cancel()
+		if err := write(within); err != nil {
+			f.log.LogAttrs(context.WithoutCancel(ctx), level, failed, slog.Any("error", err)) //nolint:sloglint // one of a few constants
+		}
+		return nil
 	}
 }
 
