@@ -257,7 +257,7 @@ func (s *Server) userRoutes() []route {
 			"listUsers", "List the users", page, nil, adminapi.Users{},
 		}},
 		{http.MethodPost, "/users", writeRegistrations, s.createUser, operation{
-			"createUser", "Create a user", registering, adminapi.NewUser{}, created{registry.User{}},
+			"createUser", "Create a user", registering, registry.NewUser{}, created{registry.User{}},
 		}},
 		{http.MethodGet, user, readRegistrations, s.onUser(s.showUser), operation{
 			"getUser", "Read a user", nil, nil, registry.User{},

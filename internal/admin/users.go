@@ -73,23 +73,22 @@ func (s *Server) createUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	var in adminapi.NewUser
+	var in registry.NewUser
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
 	if in.Password != "" && in.Hash != "" {
 		errs.Add("password_hash", "cannot be used together with password")
 	}
-	n := registry.NewUser{Name: in.Username, Password: in.Password, Hash: in.Hash, Operator: in.Operator}
 	var invalidErr *registry.InvalidError
-	if _, err := n.Validate(); errors.As(err, &invalidErr) {
+	if _, err := in.Validate(); errors.As(err, &invalidErr) {
 		errs.AddUnreported(fieldsOf(invalidErr))
 	}
 	if err := errs.Err(); err != nil {
 		return err
 	}
-	u, err := r.registry.CreateUser(r.lasting(), n)
+	u, err := r.registry.CreateUser(r.lasting(), in)
 	if err != nil {
-		return accountProblem(in.Username, err)
+		return accountProblem(in.Name, err)
 	}
 	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+adminapi.Escape(u.Username))
 	return r.answerUser(http.StatusCreated, &u)

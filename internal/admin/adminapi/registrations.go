@@ -54,14 +54,6 @@ type NewSecret struct {
 	Revoke  bool   `json:"revoke,omitempty"`  // invalidate everything issued until now
 }
 
-// NewUser is a user to be created, with a password or the hash of one.
-type NewUser struct {
-	Username string           `json:"username" schema:"required"`
-	Password string           `json:"password,omitempty"`
-	Hash     string           `json:"password_hash,omitempty"`                     // argon2id, bcrypt, or PBKDF2 as of Django or passlib
-	Operator clientcfg.Access `json:"operator,omitempty" schema:"enum=read|write"` // access to the admin API; absent: none
-}
-
 // NewPassword is a user's new password.
 type NewPassword struct {
 	Password string `json:"password" schema:"required"`

@@ -256,8 +256,7 @@ func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err 
 
 // CreateUser stores a user under the canonical form of the name.
 func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
-	in := adminapi.NewUser{Username: n.Name, Password: n.Password, Hash: n.Hash, Operator: n.Operator}
-	_, err = a.do(ctx, http.MethodPost, "/users", "", nil, in, &u, nil)
+	_, err = a.do(ctx, http.MethodPost, "/users", "", nil, n, &u, nil)
 	return u, err
 }
 

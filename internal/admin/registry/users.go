@@ -36,12 +36,12 @@ type userDoc struct {
 	Operator clientcfg.Access `json:"operator,omitempty"`
 }
 
-// NewUser is a user to be created.
+// NewUser is a user to be created, with a password or the hash of one.
 type NewUser struct {
-	Name     string
-	Password string
-	Hash     string // used instead of Password: a hash from elsewhere; see [secret.CheckForeign]
-	Operator clientcfg.Access
+	Name     string           `json:"username" schema:"required"`
+	Password string           `json:"password,omitempty"`
+	Hash     string           `json:"password_hash,omitempty"`                     // argon2id, bcrypt, or PBKDF2 as of Django or passlib
+	Operator clientcfg.Access `json:"operator,omitempty" schema:"enum=read|write"` // access to the admin API; absent: none
 }
 
 // CreateUser stores a user under the canonical form of the name, with the argon2id hash of the
