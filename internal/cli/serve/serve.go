@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -169,6 +170,8 @@ func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app
 	defer context.AfterFunc(ctx, func() { _ = log.Unbuffer() })() // a second signal ends the process at once; the last call returns the error
 	opts.Level = &slog.LevelVar{}
 	opts.Logger = slog.New(log.Handler(app.NewLeveledLogger(cfg.Log, opts.Level, log).Handler()))
+	stdlog.SetFlags(0) // the logger adds the time
+	stdlog.SetOutput(fromLibraries{opts.Logger})
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
 	defer hashSeparately(ctx, cfg, &opts)()

@@ -3,7 +3,10 @@ package serve
 import (
 	"context"
 	"io"
+	"log"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/app"
@@ -41,4 +44,18 @@ func TestGatewayDemoStopped(t *testing.T) {
 	stop()
 	c := &command.Env{Out: io.Discard, ErrOut: io.Discard}
 	check.OK(t, gatewayDemo(ctx, c, config.Sources{}))
+}
+
+// TestMessagesOfLibraries checks that they are in the format of the log, without the data of a peer.
+func TestMessagesOfLibraries(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	cfg := config.Default()
+	cfg.Log.Format, cfg.Listen, cfg.AdminListen, cfg.Passwords.Processes = "json", "127.0.0.1:0", "", "off"
+	cfg.Store.Embedded.Path = filepath.Join(t.TempDir(), "test.db")
+	var out check.Buffer
+	_ = runServer(ctx, &command.Env{Out: io.Discard, ErrOut: &out}, cfg, app.Options{}) // it is stopped at once
+	log.Printf("Unsolicited response on an idle channel starting with %q; err=%v", `{"access_token":"s3cret"}`, nil)
+	check.Equal(t, "line", strings.Contains(out.String(), `"level":"WARN","msg":"message of a library","text":"Unsolicited response on an idle channel starting with \"…\"; err=<nil>"}`), true)
+	check.Equal(t, "data", strings.Contains(out.String(), "s3cret"), false)
 }
