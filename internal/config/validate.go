@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,8 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 		es.Add("issuer", "must not end with a slash, because clients compare it literally")
 	case strings.ContainsAny(u.Path, ":*"):
 		es.Add("issuer", "must have no : or * in its path")
+	case u.Path != u.EscapedPath() || u.Path != "" && u.Path != path.Clean(u.Path):
+		es.Add("issuer", "must have a path without empty or dot segments and without escaped characters")
 	case u.Scheme != "https" && (u.Scheme != "http" || !redirecturi.IsLoopback(u.Hostname())):
 		es.Add("issuer", "must be https unless it is a loopback address (RFC 8414 section 2)")
 	}
