@@ -386,3 +386,174 @@ func TestTenThousandCallers(t *testing.T) {
 		check.Equal(t, "delayed", delayed.Load(), int64(1000))
 	})
 }
+
+// TestReuseWhileTheyWait: when a client starts to get its last token again, its waiting requests
+// are denied so that they get it.
+func TestReuseWhileTheyWait(t *testing.T) {
+	inWorld(t, 2, 10*time.Second, 4, func(w *world) {
+		w.change(func(s *ratelimit.Settings) {
+			s.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 24, time.Minute)}
+		})
+		w.askAll(24)
+		pass(55 * time.Second)
+		all := w.askAll(2)
+		w.change(func(s *ratelimit.Settings) {
+			s.Clients = map[string]ratelimit.Policy{"shop": {OverLimit: ratelimit.OverLimitReuse}}
+		})
+		pass(10 * time.Second)
+		check.Equal(t, "requests", texts(all), []string{"denied 400ms", "denied 400ms"})
+	})
+}
+
+// TestModeOfAQueue: if the mode has changed since the latest denial, a new request gets a denial of
+// its own mode.
+func TestModeOfAQueue(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
+		pass(30 * time.Millisecond)
+		w.askAll(3)
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+		check.Equal(t, "one without a place", w.ask(shop, 3).Outcome, ratelimit.WouldDeny)
+		pass(3 * time.Second)
+	})
+}
+
+// TestGiveBackOfANewcomer: a new request that was decided because of a mode change can be given
+// back too.
+func TestGiveBackOfANewcomer(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+		w.askAll(3)
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.Enforce })
+		w.ahead.Store(int64(2 * time.Second)) // the timer of the queue is late
+		newcomers := w.askAll(2)
+		check.Equal(t, "outcomes", texts(newcomers), []string{"allowed 0s", "allowed 0s"})
+		w.queues.GiveBack(shop, &newcomers[0].Admission)
+		check.Equal(t, "one more", w.ask(shop, 5).Outcome, ratelimit.Allowed)
+		w.ahead.Store(0)
+		pass(3 * time.Second)
+	})
+}
+
+// oneTimer is a time that goes on to the only timer there is.
+type oneTimer struct {
+	now, at time.Time
+	f       func()
+}
+
+func (o *oneTimer) after(d time.Duration, f func()) limiter.Timer {
+	o.f = f
+	o.Reset(d)
+	return o
+}
+
+func (o *oneTimer) Reset(d time.Duration) bool {
+	o.at = o.now.Add(d)
+	return true
+}
+
+func (o *oneTimer) Stop() bool {
+	o.at = time.Time{}
+	return true
+}
+
+func (o *oneTimer) fire() {
+	o.now, o.at = o.at, time.Time{}
+	o.f()
+}
+
+// TestEnter: the queue that the package documentation works through, on timers of another time and with no goroutine
+// that waits.
+func TestEnter(t *testing.T) {
+	s := ratelimit.DefaultSettings()
+	l := ratelimit.NewLimit("per-second", 2, time.Second)
+	l.Frames = 10
+	longest := ratelimit.Duration(time.Second)
+	s.Default.Client, s.Default.MaxWait = []ratelimit.Limit{l}, &longest
+	p, err := ratelimit.Compile(s)
+	check.OK(t, err)
+	began := time.Date(2026, 3, 1, 12, 0, 0, 30e6, time.UTC)
+	clock := &oneTimer{now: began}
+	queues := limiter.NewQueuesOn(counting.NewCounters(0), func() time.Time { return clock.now }, clock.after)
+	var got []string
+	for i := range 4 {
+		decided := 0
+		admission, end := queues.Enter(t.Context(), shop, func() *ratelimit.Effective { return p.For("shop") }, func() { decided++ })
+		if end != nil {
+			for range 2 { // it looks for changes
+				clock.fire()
+				check.Equal(t, "decided before its turn", decided, 0)
+			}
+			clock.fire()
+			check.Equal(t, "decided at its turn", decided, 1)
+			admission, clock.now = end(t.Context()), began
+			check.Equal(t, "held", admission.Held, true)
+		}
+		got = append(got, fmt.Sprint(i, " ", admission.Outcome, " ", admission.Waited, admission.RetryAfter))
+	}
+	check.Equal(t, "turns", got, []string{"0 allowed 0s 0s", "1 allowed 0s 0s", "2 delayed 971ms 0s", "3 denied 0s 1.021s"})
+}
+
+// TestStoreThatBringsNoPermits: waiting requests are denied when their max_wait is over and not
+// before, for any lease_wait. The last two are denied earlier, once they can no longer pass: the
+// two before them would use the room of one more second.
+func TestStoreThatBringsNoPermits(t *testing.T) {
+	for leaseWait, last := range map[time.Duration]string{50 * time.Millisecond: "denied 2.25s", 5 * time.Second: "denied 2.4s"} {
+		t.Run(leaseWait.String(), func(t *testing.T) {
+			inWorld(t, 2, 3*time.Second, 10, func(w *world) {
+				w.change(func(s *ratelimit.Settings) {
+					l := ratelimit.NewLimit("per-second", 2, time.Second)
+					l.Frames, l.Strict, l.OnOutage, l.LeaseWait = 10, true, ratelimit.Deny, leaseWait
+					s.Default.Client = []ratelimit.Limit{l, ratelimit.NewLimit("per-minute", 1000, time.Minute)}
+				})
+				pass(30 * time.Millisecond)
+				all := w.askAll(6)
+				// Attached only now, so that the first two were admitted by this process alone.
+				y := w.counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+				_ = w.queues.Waiting() // takes the lock, so the timers of the queues see the syncer from here on
+				for range 30 {
+					y.SetUncertainty(time.Now(), 3*time.Millisecond)
+					pass(100 * time.Millisecond)
+				}
+				pass(time.Second)
+				check.Equal(t, "requests", texts(all[2:]), []string{"denied 3s", "denied 3s", last, last})
+			})
+		})
+	}
+}
+
+// denials returns a function that sends a request over its limit that would have to wait too long.
+func denials(tb testing.TB, wait time.Duration) (ask func()) {
+	tb.Helper()
+	s, longest := ratelimit.DefaultSettings(), ratelimit.Duration(wait)
+	now := time.Unix(1_700_000_010, 0) // half a minute before the frame ends; after that, room returns quickly
+	s.Default.MaxWait = &longest
+	p, err := ratelimit.Compile(s)
+	check.OK(tb, err)
+	l := limiter.NewQueues(counting.NewCounters(0), func() time.Time { return now })
+	policy := func() *ratelimit.Effective { return p.For("shop") }
+	for range s.Default.Client[0].Requests {
+		l.Take(tb.Context(), shop, policy)
+	}
+	return func() {
+		if t := l.Take(tb.Context(), shop, policy); t.Outcome != ratelimit.Denied {
+			tb.Fatal(t.Outcome)
+		}
+	}
+}
+
+// TestDeniedForALateTurn: it costs as much as a denial without max_wait, and no forecast.
+func TestDeniedForALateTurn(t *testing.T) {
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, denials(t, time.Second)), testing.AllocsPerRun(100, denials(t, 0)))
+}
+
+func BenchmarkDenied(b *testing.B) {
+	for _, wait := range []time.Duration{0, time.Second} {
+		b.Run("max_wait="+wait.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			ask := denials(b, wait)
+			for b.Loop() {
+				ask()
+			}
+		})
+	}
+}

@@ -380,3 +380,82 @@ func (n notifying) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	defer func() { n.stored <- struct{}{} }()
 	return n.Store.PutBan(ctx, b)
 }
+
+// TestWithoutStore: the bans work the same, but apply to this process alone and are lost when it
+// ends.
+func TestWithoutStore(t *testing.T) {
+	e, clock := rule(t), &testworld.Clock{}
+	var began []string
+	b, err := bans.New(t.Context(), bans.Options{
+		Counters: counting.NewCounters(1000), Clock: clock.Now,
+		Began: func(b bans.Ban, m ratelimit.Mode) { began = append(began, fmt.Sprint(b.Until.Sub(b.Since), " ", m)) },
+	})
+	check.OK(t, err)
+	for range 2 {
+		for range 3 {
+			b.Denied(clock.Now(), ada, e)
+		}
+		_, banned := b.Decide(clock.Now(), ada, e)
+		check.Equal(t, "banned", banned, true)
+		check.OK(t, b.Refresh(t.Context()))
+		clock.Advance(2 * time.Minute)
+	}
+	check.Equal(t, "began", fmt.Sprint(began), "[1m0s enforce 2m0s enforce]")
+	check.Equal(t, "stats", b.Stats(), bans.Stats{})
+	clock.Advance(2 * time.Hour)
+	check.OK(t, b.Refresh(t.Context()))
+	check.Equal(t, "in memory after it is forgotten", b.All(ratelimit.Enforce).Len(), 0)
+}
+
+// TestNoRoom: banned keys stay banned, no further keys are banned, and each refresh reports that
+// once.
+func TestNoRoom(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	many := make([]bans.Ban, bans.Max)
+	for i := range many {
+		k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", i)}
+		many[i] = bans.Ban{Key: k, Seen: store.Seen{Version: 1}, Since: w.clock.Now(), Until: w.clock.Now().Add(time.Minute), Forget: w.clock.Now().Add(time.Hour)}
+	}
+	w.store.Store = full{w.store.Store, many}
+	a := w.instance()
+	a.refresh()
+	a.deny(3, ada, e)
+	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
+	check.Equal(t, "rest of the others", a.rest(many[7].Key, e), time.Minute)
+	check.ErrorSays(t, a.Refresh(t.Context()), "maximum of 100000 bans reached; banning no more")
+	a.refresh()
+	w.clock.Advance(time.Hour)
+	w.store.Store = full{w.store.Store, nil}
+	a.refresh()
+	a.deny(3, ada, e)
+	check.Equal(t, "rest when the others are forgotten", a.rest(ada, e), time.Minute)
+}
+
+// full is a store that contains many bans.
+type full struct {
+	bans.Store
+	list []bans.Ban
+}
+
+func (f full) Bans(context.Context, time.Time) ([]bans.Ban, error) { return f.list, nil }
+
+// TestStatsOfWhatIsEnforced: bans that have no effect under the present policies are not counted.
+func TestStatsOfWhatIsEnforced(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	policies := map[string]*ratelimit.Effective{
+		"shop": e, "dry": rule(t, inDryRun), "free": rule(t, func(s *ratelimit.Settings) { s.Default.Ban = nil }),
+	}
+	a, err := bans.New(t.Context(), bans.Options{
+		Store: w.store, Counters: counting.NewCounters(1000), Clock: w.clock.Now,
+		Policy: func(clientID string) *ratelimit.Effective { return policies[clientID] },
+	})
+	check.OK(t, err)
+	for id := range policies {
+		for range 3 {
+			a.Denied(w.clock.Now(), ratelimit.Key{ClientID: id}, e)
+		}
+	}
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute})
+	check.Equal(t, "bans", a.All(ratelimit.Enforce).Len(), 3)
+}
