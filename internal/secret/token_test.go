@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -68,5 +69,53 @@ func TestDigestText(t *testing.T) {
 				t.Error("a failed read changes the digest")
 			}
 		})
+	}
+}
+
+// FuzzDigestText: a digest is parsed only from its hexadecimal form, and a secret matches only its
+// own digest.
+func FuzzDigestText(f *testing.F) {
+	f.Add("", "secret")
+	f.Add(DigestOf("secret").String(), "secret")
+	f.Add(strings.Repeat("0", 64), "")
+	f.Add(strings.Repeat("F", 64), "secret\x00")
+	f.Add(strings.Repeat("é", 32), "x")
+	f.Fuzz(func(t *testing.T, text, presented string) {
+		var d Digest
+		if err := d.UnmarshalText([]byte(text)); err != nil {
+			return
+		}
+		again, err := d.MarshalText()
+		if err != nil || string(again) != strings.ToLower(text) && !d.IsZero() {
+			t.Errorf("%q is written as %q: %v", text, again, err)
+		}
+		if own := DigestOf(presented); d.Matches(presented) != (d == own) || !own.Matches(presented) || own.Matches(presented+"\x00") {
+			t.Errorf("%q matches %q: %v", presented, text, d.Matches(presented))
+		}
+	})
+}
+
+// TestStamps checks which carried stamps a record accepts.
+func TestStamps(t *testing.T) {
+	first, other := NewStamp(), NewStamp()
+	second := first.Revoked()
+	if second.ID != first.ID || len(first.ID) != 22 || first.Count != 1 || second.Count != 2 || first.ID == other.ID {
+		t.Fatalf("%+v, then %+v, and %+v", first, second, other)
+	}
+	for _, tt := range []struct {
+		name             string
+		carried, record  Stamp
+		accepted, behind bool
+	}{
+		{"the same", first, first, true, false},
+		{"revoked since", first, second, false, false},
+		{"revoked before, not known yet", second, first, true, true},
+		{"of another", other, first, false, false},
+		{"of another, revoked", other.Revoked(), first, false, false},
+		{"none", Stamp{}, first, false, false},
+	} {
+		if accepted, behind := tt.record.Accepts(tt.carried), tt.record.Behind(tt.carried); accepted != tt.accepted || behind != tt.behind {
+			t.Errorf("%s: accepted %v, behind %v", tt.name, accepted, behind)
+		}
 	}
 }
