@@ -28,9 +28,7 @@ func wantOAuthError(tb testing.TB, res *reply, status int, code oautherr.Code) {
 		Error       oautherr.Code `json:"error"`
 		Description string        `json:"error_description"`
 	}
-	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		tb.Fatalf("%v: %v", body, err)
-	}
+	check.OK(tb, json.Unmarshal([]byte(body), &e))
 	check.Equal(tb, "error", e.Error, code)
 	if e.Description == "" {
 		tb.Fatalf("no description in %s", body)

@@ -5,13 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter/oautherr"
@@ -125,29 +123,4 @@ func TestLimitedSignIn(t *testing.T) {
 			wantHeader(t, res.Header, "Set-Cookie", "")
 		})
 	}
-}
-
-// TestLimitOverTCP uses a real limiter and real grants, and checks the bytes on the wire.
-func TestLimitOverTCP(t *testing.T) {
-	srv := newWorld(t, testworld.Clients{"daemon": daemon()}, limitedTo(t, 2))
-	type seen struct{ status, retry, policy, limit string }
-	var got []seen
-	for range 3 {
-		r, err := http.NewRequest(http.MethodPost, srv.URL+"/token", strings.NewReader("grant_type=client_credentials"))
-		check.OK(t, err)
-		r.Header.Set("Content-Type", formType)
-		r.SetBasicAuth("daemon", secretOf)
-		res, err := srv.Client().Do(r)
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
-		wait := regexp.MustCompile(`\d{2,}`).ReplaceAllString(res.Header.Get("Retry-After"), "N")
-		limit := regexp.MustCompile(`t=\d{2,}`).ReplaceAllString(res.Header.Get("RateLimit"), "t=N")
-		got = append(got, seen{res.Status, wait, res.Header.Get("RateLimit-Policy"), limit})
-	}
-	const policy = `"client";q=2;w=3600`
-	check.Equal(t, "answers", got, []seen{
-		{"200 OK", "", policy, `"client";r=1;t=N`},
-		{"200 OK", "", policy, `"client";r=0;t=N`},
-		{"429 Too Many Requests", "N", policy, `"client";r=0;t=N`},
-	})
 }

@@ -3,12 +3,10 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -22,43 +20,6 @@ func trusting(prefixes ...string) func(*httpapi.Options) {
 		for _, p := range prefixes {
 			o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(p))
 		}
-	}
-}
-
-func TestRequestID(t *testing.T) {
-	tests := map[string]struct {
-		proxies []string
-		sent    string
-		kept    bool
-	}{
-		"from a trusted proxy":  {[]string{"192.0.2.0/24"}, "abc-DEF_1.2", true},
-		"from a stranger":       {nil, "abc", false},
-		"none":                  {[]string{"192.0.2.0/24"}, "", false},
-		"too long":              {[]string{"192.0.2.0/24"}, strings.Repeat("a", 65), false},
-		"with a space":          {[]string{"192.0.2.0/24"}, "a b", false},
-		"log injection":         {[]string{"192.0.2.0/24"}, "a\nlevel=ERROR", false},
-		"not ASCII":             {[]string{"192.0.2.0/24"}, "ä", false},
-		"markup for error page": {[]string{"192.0.2.0/24"}, "<b>", false},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			s := newServer(t, newFake(), func(o *httpapi.Options) {
-				trusting(tt.proxies...)(o)
-				o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
-			})
-			id := request{method: "GET", path: "/", header: http.Header{"X-Request-Id": {tt.sent}}}.send(t, s).Header.Get("X-Request-Id")
-			if tt.kept {
-				check.Equal(t, "X-Request-Id", id, tt.sent)
-			} else if !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) {
-				t.Fatalf("request id %q, want a fresh one", id)
-			}
-			var line map[string]any
-			if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-				t.Fatalf("the log is not one line of JSON: %v", err)
-			}
-			check.Equal[any](t, "request_id", line["request_id"], id)
-		})
 	}
 }
 

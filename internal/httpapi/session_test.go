@@ -11,9 +11,7 @@ import (
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/limiter/oautherr"
 )
 
 // TestCrossOriginForms checks that pages of other sites cannot post any form.
@@ -80,16 +78,6 @@ func TestSignOut(t *testing.T) {
 		t.Fatalf("redirect to %q, want the authorization request", location)
 	}
 	check.Equal(t, "sessions", len(f.sessions), 0)
-}
-
-func TestSignInTrouble(t *testing.T) {
-	f := newFake()
-	s := newServer(t, f, nil)
-	v := url.Values{"username": {"alice"}, "password": {"pass-alice"}}
-	f.failSignIn = errDisk
-	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusInternalServerError)
-	f.failSignIn = &grants.Error{Code: oautherr.TemporarilyUnavailable, Description: "too busy"}
-	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }
 
 // TestSignInSaysWhatIsNoUserName checks that the answer says if a name cannot be a user name.

@@ -14,8 +14,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -30,19 +28,6 @@ func daemon() *clientcfg.Client {
 const password = testworld.Password
 
 type worldEdit func(*grants.Options, *httpapi.Options)
-
-// limitedTo admits this many tokens an hour, per client and per user.
-func limitedTo(tb testing.TB, requests int64) worldEdit {
-	tb.Helper()
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
-	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
-	policies := testworld.Policies(tb, settings, clientcfg.PolicySet{})
-	return func(o *grants.Options, _ *httpapi.Options) {
-		o.Counters = counting.NewCounters(1000)
-		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
-	}
-}
 
 // newWorld serves real grants on a real store over TCP. alice and bob can sign in with [password].
 func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httptest.Server {
