@@ -60,53 +60,31 @@ var endpoints = map[string]url.Values{
 	"/revoke":     {"token": {"x"}},
 }
 
-// malformed is what no endpoint may accept. $GOOD stands for the form that the endpoint accepts, with
+// malformed is what no endpoint may accept; TestBadForm of internal/httpapi has more. $GOOD stands for the form that the endpoint accepts, with
 // credentials in it.
 var malformed = map[string]rawRequest{
-	"no content type":        {body: "$GOOD", header: contentType()},
-	"json":                   {body: `{"grant_type":"client_credentials"}`, header: contentType("application/json")},
-	"text":                   {body: "$GOOD", header: contentType("text/plain")},
-	"multipart":              {body: "$GOOD", header: contentType("multipart/form-data; boundary=x")},
-	"two content types":      {body: "$GOOD", header: contentType(formType, formType)},
-	"gzip":                   {body: "$GOOD", header: http.Header{"Content-Encoding": {"gzip"}}},
-	"65 KiB":                 {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10)},
-	"65 KiB, chunked":        {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10), chunked: true},
-	"4 MiB":                  {body: "$GOOD&pad=" + strings.Repeat("x", 4<<20)},
-	"repeated":               {body: "$GOOD&scope=a&scope=b"},
-	"repeated alike":         {body: "$GOOD&client_id=shop"},
-	"repeated and encoded":   {body: "$GOOD&client%5fid=shop"},
-	"repeated and unknown":   {body: "$GOOD&foo=1&foo=2"},
-	"bad percent encoding":   {body: "$GOOD&scope=%zz"},
-	"invalid UTF-8":          {body: "$GOOD&scope=%ff%fe"},
-	"NUL":                    {body: "$GOOD&scope=%00"},
-	"in the query":           {query: "?scope=read", body: "$GOOD"},
-	"10,000 parameters":      {body: "$GOOD" + strings.Repeat("&a=b", 10_000)},
-	"basic and body secret":  {body: "$GOOD", header: basic("shop", "x")},
-	"two Basic headers":      {body: "$GOOD", header: authorization("Basic c2hvcDp4", "Basic c2hvcDp4")},
-	"basic, another id":      {body: "$REST&client_id=web", header: basic("shop", "x")},
-	"password of a megabyte": {body: "$GOOD&password=" + strings.Repeat("x", 60<<10)},
+	"no content type":       {body: "$GOOD", header: contentType()},
+	"gzip":                  {body: "$GOOD", header: http.Header{"Content-Encoding": {"gzip"}}},
+	"65 KiB":                {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10)},
+	"65 KiB, chunked":       {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10), chunked: true},
+	"4 MiB":                 {body: "$GOOD&pad=" + strings.Repeat("x", 4<<20)},
+	"repeated":              {body: "$GOOD&scope=a&scope=b"},
+	"NUL":                   {body: "$GOOD&scope=%00"},
+	"in the query":          {query: "?scope=read", body: "$GOOD"},
+	"10,000 parameters":     {body: "$GOOD" + strings.Repeat("&a=b", 10_000)},
+	"basic and body secret": {body: "$GOOD", header: basic("shop", "x")},
 }
 
 // strangers are requests with wrong or missing credentials. $REST stands for the form without them.
 var strangers = map[string]rawRequest{
-	"no client":                  {body: "$REST"},
-	"unknown client":             {body: "$REST", header: basic("ghost", "secret")},
-	"unknown client, body":       {body: "$REST&client_id=ghost&client_secret=secret"},
-	"unknown public client":      {body: "$REST&client_id=ghost"},
-	"wrong secret":               {body: "$REST", header: basic("shop", "wrong")},
-	"wrong secret, body":         {body: "$REST&client_id=shop&client_secret=wrong"},
-	"no secret":                  {body: "$REST&client_id=shop"},
-	"empty secret":               {body: "$REST&client_id=shop&client_secret="},
-	"empty Basic secret":         {body: "$REST", header: basic("shop", "")},
-	"no colon":                   {body: "$REST", header: authorization("Basic " + base64.StdEncoding.EncodeToString([]byte("shop")))},
-	"not base64":                 {body: "$REST", header: authorization("Basic ***")},
-	"empty Basic":                {body: "$REST", header: authorization("Basic")},
-	"bad form encoding in Basic": {body: "$REST", header: basic("shop", "%zz")},
-	"NUL in Basic":               {body: "$REST", header: basic("shop", "a\x00")},
-	"huge Basic":                 {body: "$REST", header: basic("shop", strings.Repeat("a", 6<<10))},
-	"Bearer":                     {body: "$REST", header: authorization("Bearer x")},
-	"an assertion":               {body: "$REST&client_assertion=x&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"},
-	"a secret for a public one":  {body: "$REST", header: basic("native", "x")},
+	"no client":                 {body: "$REST"},
+	"unknown client":            {body: "$REST", header: basic("ghost", "secret")},
+	"unknown public client":     {body: "$REST&client_id=ghost"},
+	"wrong secret":              {body: "$REST", header: basic("shop", "wrong")},
+	"no secret":                 {body: "$REST&client_id=shop"},
+	"huge Basic":                {body: "$REST", header: basic("shop", strings.Repeat("a", 6<<10))},
+	"Bearer":                    {body: "$REST", header: authorization("Bearer x")},
+	"a secret for a public one": {body: "$REST", header: basic("native", "x")},
 }
 
 func TestMalformedRequests(t *testing.T) {
@@ -157,36 +135,6 @@ func (r rawRequest) filled(rest url.Values) rawRequest {
 	good := rest.Encode() + "&client_id=shop&client_secret=" + secrets["shop"]
 	r.body = strings.NewReplacer("$GOOD", good, "$REST", rest.Encode()).Replace(r.body)
 	return r
-}
-
-// TestWrongGrants are well-formed requests of a known client that must fail.
-func TestWrongGrants(t *testing.T) {
-	s := start(t, unlimited)
-	cases := map[string]struct {
-		client string
-		form   url.Values
-		code   string
-	}{
-		"no grant_type":         {"shop", url.Values{}, "invalid_request"},
-		"empty grant_type":      {"shop", url.Values{"grant_type": {""}}, "invalid_request"},
-		"unknown grant_type":    {"shop", url.Values{"grant_type": {"magic"}}, "unsupported_grant_type"},
-		"implicit":              {"shop", url.Values{"grant_type": {"implicit"}}, "unsupported_grant_type"},
-		"not registered for it": {"shop", url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}}, "unauthorized_client"},
-		"unknown scope":         {"shop", url.Values{"grant_type": {"client_credentials"}, "scope": {"admin"}}, "invalid_scope"},
-		"malformed scope":       {"shop", url.Values{"grant_type": {"client_credentials"}, "scope": {`re"ad`}}, "invalid_scope"},
-		"no code":               {"web", url.Values{"grant_type": {"authorization_code"}}, "invalid_request"},
-		"unknown code":          {"web", url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "code_verifier": {oauth2.GenerateVerifier()}}, "invalid_grant"},
-		"no refresh_token":      {"web", url.Values{"grant_type": {"refresh_token"}}, "invalid_request"},
-		"unknown refresh_token": {"web", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}}, "invalid_grant"},
-		"no username":           {"legacy", url.Values{"grant_type": {"password"}, "password": {"x"}}, "invalid_request"},
-		"no password":           {"legacy", url.Values{"grant_type": {"password"}, "username": {user}}, "invalid_request"},
-		"unknown user":          {"legacy", url.Values{"grant_type": {"password"}, "username": {"ghost"}, "password": {"x"}}, "invalid_grant"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			requireOAuthError(t, s.post("/token", tc.client, tc.form), http.StatusBadRequest, tc.code)
-		})
-	}
 }
 
 // TestBadAuthorizationRequests: what is wrong with the client or its redirect
@@ -258,18 +206,6 @@ func TestBadAuthorizationRequests(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestForeignForms: a page of another site cannot sign anybody in or agree.
-func TestForeignForms(t *testing.T) {
-	s := start(t, unlimited)
-	for _, path := range []string{"/sign-in", "/consent", "/sign-out"} {
-		r := rawRequest{body: "username=" + user, header: http.Header{
-			"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"},
-		}}.send(t, newHTTPClient(t), s.Issuer+path)
-		r.requireStatus(t, http.StatusForbidden)
-		check.Equal(t, "Set-Cookie of "+path, r.header.Get("Set-Cookie"), "")
-	}
 }
 
 // TestBrokenHTTP sends bytes that are hardly HTTP. Whatever the answer is, the

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +22,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bolt"
 )
@@ -63,50 +64,6 @@ func BenchmarkTokenClientCredentials(b *testing.B) {
 	benchmarkTokens(b, "", func(*testing.B, *server, int) func(*connection, int) {
 		return func(c *connection, _ int) { c.token("shop", "grant_type=client_credentials") }
 	})
-}
-
-// BenchmarkTokenFromStart is how long it takes from starting the process on a
-// store with clients in it until the first token is there.
-func BenchmarkTokenFromStart(b *testing.B) {
-	s := start(b, unlimited+quiet)
-	for range b.N {
-		b.StopTimer()
-		s.kill()
-		b.StartTimer()
-		s.up()
-		s.connect(0).token("shop", "grant_type=client_credentials")
-	}
-}
-
-// BenchmarkTokenDuringSignIns is what a machine notices of 200 people who sign
-// in all the time: hashing passwords is slow on purpose and must not starve it.
-// Compare with BenchmarkTokenClientCredentials/clients=1.
-func BenchmarkTokenDuringSignIns(b *testing.B) {
-	s := start(b, unlimited+quiet+"passwords: { sign_ins_per_minute: 1000000 }\n")
-	ctx, cancel := context.WithCancel(b.Context())
-	var people sync.WaitGroup
-	c, hc := s.config("legacy"), newHTTPClient(b)
-	for range 200 {
-		people.Go(func() {
-			ctx := context.WithValue(ctx, oauth2.HTTPClient, hc)
-			for ctx.Err() == nil {
-				_, _ = c.PasswordCredentialsToken(ctx, user, password) // turned away or not, they try again
-			}
-		})
-	}
-	machine := s.connect(0)
-	took := make([]time.Duration, b.N)
-	b.ResetTimer()
-	for i := range b.N {
-		began := time.Now()
-		machine.token("shop", "grant_type=client_credentials")
-		took[i] = time.Since(began)
-	}
-	b.StopTimer()
-	cancel()
-	people.Wait()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "p99-ms")
 }
 
 // benchmarkTokens gets b.N tokens with one and with 64 concurrent clients.
@@ -212,4 +169,73 @@ func (c *connection) token(clientID, form string) (token oauth2.Token) {
 	check.OK(c.tb, res.Body.Close())
 	check.Equal(c.tb, "status", res.StatusCode, http.StatusOK)
 	return token
+}
+
+// BenchmarkTokenLimiter is what the limiter costs of the processor time of a token
+// request. Two clients of one server ask by turns; for one of them the limiter is off, and
+// the limit of the other is never reached. A second server has it the other way round, as
+// clients and processes differ by a few per cent. A round has 20 turns of everything; the
+// figure is the median of the rounds, and error-% the standard error of their mean. On
+// one core:
+//
+//	taskset -c 0 go test -run '^$' -bench TokenLimiter -benchtime 40x ./internal/e2e
+func BenchmarkTokenLimiter(b *testing.B) {
+	clients := [2]string{"shop", "other"}
+	var servers [2]*server
+	var conns [2]*connection
+	for i, off := range clients {
+		servers[i] = start(b, quiet+`
+rate_limit:
+  default: { client: [ { name: l, requests: 1000000000, window: 60s } ] }
+  clients: { `+off+`: { mode: "off" } }
+`)
+		conns[i] = servers[i].connect(0)
+	}
+	const requests, turns = 50, 20
+	spent := func() (off, on time.Duration) {
+		for i := range 4 * turns {
+			server, client := i/2%2, (i+i/4)%2
+			before := servers[server].processorTime()
+			for range requests {
+				conns[server].token(clients[client], "grant_type=client_credentials")
+			}
+			if took := servers[server].processorTime() - before; client == server {
+				off += took
+			} else {
+				on += took
+			}
+		}
+		return off, on
+	}
+	spent() // warm
+	var costs, without []float64
+	for b.Loop() {
+		off, on := spent()
+		costs = append(costs, 100*(float64(on)/float64(off)-1))
+		without = append(without, float64(off.Nanoseconds())/1000/(2*turns*requests))
+	}
+	mean, squares := 0.0, 0.0
+	for _, cost := range costs {
+		mean += cost / float64(len(costs))
+	}
+	for _, cost := range costs {
+		squares += (cost - mean) * (cost - mean)
+	}
+	b.ReportMetric(median(costs), "limiter-%")
+	b.ReportMetric(mean, "mean-%")
+	b.ReportMetric(math.Sqrt(squares)/float64(max(len(costs)-1, 1)), "error-%")
+	b.ReportMetric(median(without), "off-µs/request")
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// processorTime is what all threads of the process have used.
+func (s *server) processorTime() time.Duration {
+	s.tb.Helper()
+	used, err := proctime.Of(s.cmd.Process.Pid)
+	check.OK(s.tb, err, "this benchmark needs Linux")
+	return used.Ran
 }

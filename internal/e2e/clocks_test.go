@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math"
@@ -51,9 +50,7 @@ func TestWallClockIsSet(t *testing.T) {
 	checkOnce(t, set, "clocks disagree; process time stays", "alone=wall")
 	checkOnce(t, set, "clocks agree again")
 	for _, m := range c.members[:2] {
-		if lines := m.logged("clocks"); lines != nil {
-			t.Errorf("server %d has the right time, and logs %s", m.number, lines)
-		}
+		check.Equal(t, "logs of a server that has the right time", m.logged("clocks"), nil)
 	}
 }
 
@@ -176,15 +173,13 @@ func (m *member) awaitClock(clock string, ahead time.Duration) {
 // metric is the value of a series; NaN if it is not there.
 func (m *member) metric(series string) float64 {
 	m.tb.Helper()
-	body := m.operator("/metrics")
-	for lines := bufio.NewScanner(strings.NewReader(body)); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
-			if v, err := strconv.ParseFloat(value, 64); err == nil {
-				return v
-			}
-		}
+	_, rest, found := strings.Cut(metricsOf(m.tb, m.admin), "\n"+series+" ")
+	text, _, _ := strings.Cut(rest, "\n")
+	v, err := strconv.ParseFloat(text, 64)
+	if !found || err != nil {
+		return math.NaN()
 	}
-	return math.NaN()
+	return v
 }
 
 // lies is a server whose clock is ahead, in its description of itself and in the dates of heartbeats.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -34,8 +35,8 @@ type cluster struct {
 	members  []*member // all that were ever added
 	ledger   ledger
 
-	mu      sync.Mutex
-	serving []*member // those that requests are sent to
+	mu      sync.Mutex // of secrets and serving
+	serving []*member  // those that requests are sent to
 }
 
 // member is one server of a cluster.
@@ -44,7 +45,7 @@ type member struct {
 	number int
 	proxy  *mongotest.Proxy // between it and the database
 	wall   *wallClock       // nil: that of the machine
-	admin  string           // base address of metrics
+	admin  string           // address of metrics
 }
 
 // newCluster returns a cluster without members, whose database has these clients.
@@ -55,33 +56,45 @@ func newCluster(tb testing.TB, config string, clients ...string) *cluster {
 	c.config = filepath.Join(tb.TempDir(), "config.yaml")
 	check.OK(tb, os.WriteFile(c.config, []byte(config), 0o600))
 	c.http = newHTTPClient(tb)
-	flags := []string{"--mongodb-uri", uri, "--mongodb-database", name}
-	if _, err := command(tb.Context(), "", append([]string{"migrate", "up"}, flags...)...); err != nil {
-		tb.Fatal(err)
-	}
+	c.command("", "migrate", "up")
 	var creating sync.WaitGroup
-	var mu sync.Mutex
 	for _, id := range clients {
-		creating.Go(func() {
-			out, err := command(tb.Context(), "", append([]string{"client", "create", id, "--grant", "client_credentials", "-o", "json"}, flags...)...)
-			var made struct {
-				Secret string `json:"client_secret"`
-			}
-			if err == nil {
-				err = json.Unmarshal(out, &made)
-			}
-			if err != nil {
-				tb.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			c.secrets[id] = made.Secret
-		})
+		creating.Go(func() { c.register(id, "--grant", "client_credentials") })
 	}
-	if creating.Wait(); tb.Failed() {
-		tb.FailNow()
-	}
+	creating.Wait()
 	return c
+}
+
+// command runs a command on the database.
+func (c *cluster) command(stdin string, args ...string) []byte {
+	c.t.Helper()
+	out, err := command(c.t.Context(), stdin, append(args, "--mongodb-uri", c.uri, "--mongodb-database", c.database)...)
+	check.OK(c.t, err)
+	return out
+}
+
+// register creates a client and keeps its secret.
+func (c *cluster) register(id string, args ...string) {
+	c.t.Helper()
+	var made struct {
+		Secret string `json:"client_secret"`
+	}
+	check.OK(c.t, json.Unmarshal(c.command("", append([]string{"client", "create", id, "-o", "json"}, args...)...), &made))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secrets[id] = made.Secret
+}
+
+// addUser creates the user of all tests.
+func (c *cluster) addUser() {
+	c.t.Helper()
+	c.command(password+"\n", "user", "create", user, "--password-stdin")
+}
+
+// send sends a form to a server with the credentials of a client.
+func (c *cluster) send(m *member, path, clientID string, form url.Values) reply {
+	c.t.Helper()
+	return postForm(c.t, c.http, m.Issuer+path, clientID, c.secrets[clientID], form)
 }
 
 // add makes a server that has not started.
@@ -144,7 +157,7 @@ func (c *cluster) start(members ...*member) {
 		if found == nil {
 			c.t.Fatalf("no addresses in the log:\n%s", m.logs)
 		}
-		m.Issuer, m.admin = "http://"+found[1], "http://"+found[2]
+		m.Issuer, m.admin = "http://"+found[1], found[2]
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,9 +185,7 @@ func (c *cluster) stop(members ...*member) {
 		m.terminate()
 	}
 	for _, m := range members {
-		if status := m.ended(); status != 0 {
-			c.t.Errorf("server %d: exit status %d", m.number, status)
-		}
+		check.Equal(c.t, fmt.Sprintf("exit status of server %d", m.number), m.ended(), 0)
 	}
 }
 
@@ -271,14 +282,6 @@ func (c *cluster) stored() map[string]int64 {
 		}
 	}
 	return sum
-}
-
-// operator is the body of a page for operators.
-func (m *member) operator(path string) string {
-	m.tb.Helper()
-	req, err := http.NewRequestWithContext(m.tb.Context(), http.MethodGet, m.admin+path, http.NoBody)
-	check.OK(m.tb, err)
-	return send(m.tb, newHTTPClient(m.tb), req).body
 }
 
 // events is its log without the lines of single requests.

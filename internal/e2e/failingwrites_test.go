@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/check"
@@ -61,9 +60,7 @@ func TestWritesFail(t *testing.T) {
 			t.Errorf("%s: %d writes were tried, want at most %d", tc.name, n, mostRetries)
 		}
 		for _, m := range []*member{c.members[0], c.members[2]} {
-			if status := m.status(); status != "ready" {
-				t.Errorf("%s: server %d is %s", tc.name, m.number, status)
-			}
+			check.Equal(t, tc.name+": status of another server", m.status(), "ready")
 		}
 		failing.proxy.Alter(mongotest.Alteration{})
 		check.Eventually(t, tc.name+": the server is ready again", func() bool { return failing.status() == "ready" })
@@ -72,9 +69,7 @@ func TestWritesFail(t *testing.T) {
 	stop()
 	load.Wait()
 	c.stop(c.members...)
-	if diff := cmp.Diff(c.ledger.issued(), c.stored()); diff != "" {
-		t.Errorf("tokens issued and counted (-issued +counted):\n%s", diff)
-	}
+	check.Equal(t, "tokens that were counted", c.stored(), c.ledger.issued())
 	for _, text := range []string{"counts not shared", "counts shared again"} {
 		lines := failing.logged(text)
 		if len(lines) != 2 {

@@ -71,10 +71,7 @@ const twoOfAUser = `rate_limit:
 func wantToken(t *testing.T, g *server, what string, want int, grant, field, value string) {
 	t.Helper()
 	form := url.Values{"grant_type": {grant}, "client_id": {"shop"}, field: {value}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.Issuer+"/token", strings.NewReader(form.Encode()))
-	check.OK(t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	got := send(t, newHTTPClient(t), req)
+	got := g.post("/token", "", form)
 	check.Equal(t, what+": "+got.body, got.status, want)
 }
 

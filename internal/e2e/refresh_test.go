@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -40,8 +39,7 @@ func allRefresh(t *testing.T, token string, ask func(i int, token string) reply)
 	access, refresh := map[string]bool{}, map[string]bool{}
 	for _, r := range answers {
 		r.requireStatus(t, http.StatusOK)
-		var got refreshed
-		check.OK(t, json.Unmarshal([]byte(r.body), &got))
+		got := r.tokens(t)
 		access[got.Access], refresh[got.Refresh] = true, true
 		next = got.Refresh
 	}
@@ -66,17 +64,9 @@ func TestLostAnswer(t *testing.T) {
 		token = allRefresh(t, token, ask)
 	}
 	s.kill() // the key that successors are derived with is kept
-	second := ""
 	s.up()
-	for range 2 {
-		r := ask(0, token)
-		var got refreshed
-		check.OK(t, json.Unmarshal([]byte(r.body), &got))
-		if second != "" {
-			check.Equal(t, "successor", got.Refresh, second)
-		}
-		second = got.Refresh
-	}
+	second := ask(0, token).tokens(t).Refresh
+	check.Equal(t, "successor", ask(0, token).tokens(t).Refresh, second)
 	s.kill()
 	s.up()
 	check.Equal(t, "successor after a restart", allRefresh(t, token, ask), second)
@@ -96,11 +86,9 @@ func TestNoGrace(t *testing.T) {
 func TestSpentTokenReplayed(t *testing.T) {
 	s := start(t, unlimited)
 	first := s.signIn(with(t), s.config("web")).RefreshToken
-	var got refreshed
 	token := first
 	for range 2 {
-		check.OK(t, json.Unmarshal([]byte(s.post("/token", "web", refreshForm(token)).body), &got))
-		token = got.Refresh
+		token = s.post("/token", "web", refreshForm(token)).tokens(t).Refresh
 	}
 	began := time.Now()
 	for range 300 {
@@ -148,16 +136,12 @@ func TestCodeOutlivesItsClient(t *testing.T) {
 func TestRefreshEndsByAge(t *testing.T) {
 	s := start(t, unlimited+"tokens: { refresh_max_age: 3s, refresh_grace: 0s }\n")
 	form := url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}}
-	var got refreshed
-	check.OK(t, json.Unmarshal([]byte(s.post("/token", "legacy", form).body), &got))
+	token := s.post("/token", "legacy", form).tokens(t).Refresh
 	var last reply
 	check.Eventually(t, "the refresh is refused", func() bool {
-		last = s.post("/token", "legacy", refreshForm(got.Refresh))
-		if last.status != http.StatusOK {
-			return true
-		}
-		check.OK(t, json.Unmarshal([]byte(last.body), &got))
-		return false
+		last = s.post("/token", "legacy", refreshForm(token))
+		token = last.tokens(t).Refresh
+		return last.status != http.StatusOK
 	})
 	requireOAuthError(t, last, 400, "invalid_grant")
 	check.Equal(t, "the answer speaks of expiry", strings.Contains(last.body, "expired"), true)
@@ -169,30 +153,14 @@ func TestRefreshEndsByAge(t *testing.T) {
 func TestRefreshThroughFaults(t *testing.T) {
 	const generations = 8
 	c := newCluster(t, unlimited+patientGrace)
-	secrets := map[string]string{}
-	flags := []string{"--mongodb-uri", c.uri, "--mongodb-database", c.database, "-o", "json"}
-	out, err := command(t.Context(), "", append([]string{"client", "create", "mail", "--grant", "password", "--grant", "refresh_token"}, flags...)...)
-	check.OK(t, err)
-	var made struct {
-		Secret string `json:"client_secret"`
-	}
-	check.OK(t, json.Unmarshal(out, &made))
-	secrets["mail"] = made.Secret
-	_, err = command(t.Context(), password+"\n", append([]string{"user", "create", user, "--password-stdin"}, flags...)...)
-	check.OK(t, err)
+	c.register("mail", "--grant", "password", "--grant", "refresh_token")
+	c.addUser()
 	c.grow(2)
 
-	post := func(i int, form url.Values) reply {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.members[i%2].Issuer+"/token", strings.NewReader(form.Encode()))
-		check.OK(t, err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.SetBasicAuth("mail", secrets["mail"])
-		return send(t, c.http, req)
-	}
+	post := func(i int, form url.Values) reply { return c.send(c.members[i%2], "/token", "mail", form) }
 	r := post(0, url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}})
 	r.requireStatus(t, http.StatusOK)
-	var first refreshed
-	check.OK(t, json.Unmarshal([]byte(r.body), &first))
+	first := r.tokens(t)
 
 	var lost atomic.Int64
 	for i, m := range c.members {

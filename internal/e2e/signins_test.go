@@ -7,13 +7,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 // manySignIns is a configuration for floods of sign-ins: those of one account are not limited, so that
@@ -79,19 +81,6 @@ func (s *server) flood(n int) *flood {
 	return f
 }
 
-// until waits until the condition holds.
-func until(tb testing.TB, what string, condition func() bool) {
-	tb.Helper()
-	deadline := time.After(startTimeout)
-	for !condition() {
-		select {
-		case <-deadline:
-			tb.Fatalf("not in time: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 // TestOneAccountBlocksNoOtherSignIn: while 150 connections repeat the right password of one account,
 // another user signs in before most of them, from another address and from the same.
 func TestOneAccountBlocksNoOtherSignIn(t *testing.T) {
@@ -102,7 +91,7 @@ func TestOneAccountBlocksNoOtherSignIn(t *testing.T) {
 			s := start(t, unlimited+manySignIns)
 			f := s.flood(connections)
 			defer f.stop()
-			until(t, "the flood is under way", func() bool { return f.accepted.Load() >= 5 })
+			check.Eventually(t, "the flood is under way", func() bool { return f.accepted.Load() >= 5 })
 			before := f.accepted.Load()
 			status, err := s.signInStatus(newHTTPClient(t), s.signInRequest(t.Context(), address, secondUser))
 			if err != nil || status != http.StatusSeeOther {
@@ -121,17 +110,11 @@ func TestNothingIsHashedForThoseWhoHungUp(t *testing.T) {
 	s := start(t, unlimited+manySignIns)
 	for range connections {
 		conn, err := net.Dial("tcp4", strings.TrimPrefix(s.Issuer, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.signInRequest(t.Context(), floodAddress, user).Write(conn); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, s.signInRequest(t.Context(), floodAddress, user).Write(conn))
+		check.OK(t, conn.Close())
 	}
-	until(t, "every sign-in is in the log", func() bool { return strings.Count(s.logs.String(), "path=/sign-in") >= connections })
+	check.Eventually(t, "every sign-in is in the log", func() bool { return strings.Count(s.logs.String(), "path=/sign-in") >= connections })
 	if n := strings.Count(s.logs.String(), "path=/sign-in status=303"); n > done {
 		t.Errorf("%d passwords were checked for callers who had gone, want at most %d", n, done)
 	}
@@ -148,45 +131,55 @@ func TestSignInsOfOneAccountAreLimited(t *testing.T) {
 		client := newHTTPClient(t)
 		for _, name := range []string{user, user, user, user, secondUser} {
 			status, err := s.signInStatus(client, s.signInRequest(t.Context(), "", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			statuses = append(statuses, status)
 		}
 	}
-	if want := []int{303, 303, 303, 429, 303}; !slices.Equal(statuses, want) {
-		t.Errorf("statuses %v, want %v", statuses, want)
-	}
+	check.Equal(t, "statuses", statuses, []int{303, 303, 303, 429, 303})
 }
 
-// BenchmarkSignInDuringFlood is how long a user waits to be signed in while connections repeat the right
-// password of another account: from another address, and from the same.
-//
-//	go test -run '^$' -bench SignInDuringFlood -benchtime 20x ./internal/e2e
-func BenchmarkSignInDuringFlood(b *testing.B) {
-	for _, connections := range []int{0, 150, 1050} {
-		for name, address := range map[string]string{"elsewhere": otherAddress, "same": floodAddress} {
-			b.Run(name+"/connections="+strconv.Itoa(connections), func(b *testing.B) {
-				s := start(b, unlimited+quiet+manySignIns)
-				f := s.flood(connections)
-				until(b, "the flood is under way", func() bool { return connections == 0 || f.accepted.Load() >= 20 })
-				client := newHTTPClient(b)
-				took, refused := make([]time.Duration, b.N), 0
-				b.ResetTimer()
-				for i := range took {
-					began := time.Now()
-					status, err := s.signInStatus(client, s.signInRequest(b.Context(), address, secondUser))
-					if took[i] = time.Since(began); err != nil || status != http.StatusSeeOther {
-						refused++
-					}
-				}
-				b.StopTimer()
-				f.stop()
-				slices.Sort(took)
-				b.ReportMetric(float64(took[b.N/2].Milliseconds()), "p50-ms")
-				b.ReportMetric(float64(took[b.N-1].Milliseconds()), "max-ms")
-				b.ReportMetric(float64(refused), "refused")
-			})
-		}
+// TestOneUserHoweverTyped: every way to type a name is the same user, with one sub and one limit, on the
+// sign-in page and in the password grant.
+func TestOneUserHoweverTyped(t *testing.T) {
+	s := start(t, limited(3, "1h", ""))
+	ctx := with(t)
+	c := s.config("legacy")
+	for _, name := range []string{strings.ToUpper(user), "\uff21da", user} {
+		token, err := c.PasswordCredentialsToken(ctx, name, password)
+		check.OK(t, err, name)
+		check.Equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
 	}
+	_, err := c.PasswordCredentialsToken(ctx, strings.ToUpper(user), password)
+	requireRefused(t, err, http.StatusTooManyRequests, "temporarily_unavailable")
+	_, err = c.PasswordCredentialsToken(ctx, user+" b", password)
+	requireRefused(t, err, http.StatusBadRequest, "invalid_grant")
+
+	web, b := s.config("web"), newBrowser(t)
+	verifier := oauth2.GenerateVerifier()
+	b.open(web.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)))
+	b.submit("/sign-in", "username", user+" b", "password", password)
+	if !strings.Contains(b.page.text, "not a valid user name for a new user") {
+		t.Errorf("the page does not say that no new user can have such a name:\n%s", b.page.text)
+	}
+	b.submit("/sign-in", "username", strings.ToUpper(user), "password", password)
+	b.submit("/consent", "decision", "allow")
+	token, err := web.Exchange(ctx, b.sentTo().Query().Get("code"), oauth2.VerifierOption(verifier))
+	check.OK(t, err)
+	check.Equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
+}
+
+// TestWrongPasswordsCountForAllFormsOfAName: a name in other case is not another name to try.
+//
+// Attack (usernames): A new limit for every spelling. All spellings share one user and one
+// limit. Also e2e.TestOneUserHoweverTyped, grants.TestOneNameHoweverTyped.
+func TestWrongPasswordsCountForAllFormsOfAName(t *testing.T) {
+	s := start(t, unlimited+"failed_attempts: { window: 24h, users: { per_name: 3 } }\n") // over the end of a window one more passes
+	ctx := with(t)
+	c := s.config("legacy")
+	for _, name := range []string{"ada", "Ada", "ADA"} {
+		_, err := c.PasswordCredentialsToken(ctx, name, "wrong")
+		requireRefused(t, err, http.StatusBadRequest, "invalid_grant")
+	}
+	_, err := c.PasswordCredentialsToken(ctx, "aDa", password)
+	requireRefused(t, err, http.StatusTooManyRequests, "temporarily_unavailable")
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -35,16 +33,8 @@ func newDependent(tb testing.TB, config, connections string, n int) *dependent {
 	tb.Helper()
 	c := newCluster(tb, config, "shop")
 	d := &dependent{cluster: c, tb: tb, member: c.add()}
-	flags := []string{"--mongodb-uri", c.uri, "--mongodb-database", c.database}
-	out, err := command(tb.Context(), "", append([]string{"client", "create", "legacy", "--grant", "password", "--grant", "refresh_token", "-o", "json"}, flags...)...)
-	check.OK(tb, err)
-	var made struct {
-		Secret string `json:"client_secret"`
-	}
-	check.OK(tb, json.Unmarshal(out, &made))
-	c.secrets["legacy"] = made.Secret
-	_, err = command(tb.Context(), password+"\n", append([]string{"user", "create", user, "--password-stdin"}, flags...)...)
-	check.OK(tb, err)
+	c.register("legacy", "--grant", "password", "--grant", "refresh_token")
+	c.addUser()
 	for i, arg := range d.args {
 		if strings.HasPrefix(arg, "mongodb://") {
 			d.args[i] = arg + "&maxPoolSize=" + connections
@@ -54,25 +44,21 @@ func newDependent(tb testing.TB, config, connections string, n int) *dependent {
 	for range n {
 		r := d.token("legacy", url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}})
 		r.requireStatus(tb, http.StatusOK)
-		d.tokens = append(d.tokens, r.object(tb)["refresh_token"].(string))
+		d.tokens = append(d.tokens, r.tokens(tb).Refresh)
 	}
 	return d
 }
 
 // token sends a token request.
 func (d *dependent) token(clientID string, form url.Values) reply {
-	req, err := http.NewRequestWithContext(d.tb.Context(), http.MethodPost, d.Issuer+"/token", strings.NewReader(form.Encode()))
-	check.OK(d.tb, err)
-	req.SetBasicAuth(clientID, d.secrets[clientID])
-	req.Header.Set("Content-Type", formType)
-	return send(d.tb, d.http, req)
+	return d.send(d.member, "/token", clientID, form)
 }
 
 // refresh uses a refresh token, and keeps the next.
 func (d *dependent) refresh(i int) reply {
 	r := d.token("legacy", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {d.tokens[i]}})
 	if r.status == http.StatusOK {
-		d.tokens[i] = r.object(d.tb)["refresh_token"].(string)
+		d.tokens[i] = r.tokens(d.tb).Refresh
 	}
 	return r
 }

@@ -26,6 +26,13 @@ func (r reply) object(tb testing.TB) map[string]any {
 	return o
 }
 
+// tokens are those of the answer.
+func (r reply) tokens(tb testing.TB) (got refreshed) {
+	tb.Helper()
+	check.OK(tb, json.Unmarshal([]byte(r.body), &got), "read "+r.body)
+	return got
+}
+
 // requireStatus ends the test if the answer has another status.
 func (r reply) requireStatus(tb testing.TB, status int) {
 	tb.Helper()
@@ -45,23 +52,34 @@ func send(tb testing.TB, client *http.Client, req *http.Request) reply {
 	return reply{status: res.StatusCode, header: res.Header, body: string(body)}
 }
 
+func get(tb testing.TB, address string) reply {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, address, http.NoBody)
+	check.OK(tb, err)
+	return send(tb, newHTTPClient(tb), req)
+}
+
 func (s *server) get(path string) reply {
 	s.tb.Helper()
-	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodGet, s.Issuer+path, http.NoBody)
-	check.OK(s.tb, err)
-	return send(s.tb, newHTTPClient(s.tb), req)
+	return get(s.tb, s.Issuer+path)
 }
 
 // post sends a form with the client's Basic credentials, unless it is empty.
 func (s *server) post(path, clientID string, form url.Values) reply {
 	s.tb.Helper()
-	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodPost, s.Issuer+path, strings.NewReader(form.Encode()))
-	check.OK(s.tb, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return postForm(s.tb, newHTTPClient(s.tb), s.Issuer+path, clientID, secrets[clientID], form)
+}
+
+// postForm sends a form with Basic credentials, unless the client is empty.
+func postForm(tb testing.TB, client *http.Client, address, clientID, secret string, form url.Values) reply {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	check.OK(tb, err)
+	req.Header.Set("Content-Type", formType)
 	if clientID != "" {
-		req.SetBasicAuth(url.QueryEscape(clientID), url.QueryEscape(secrets[clientID]))
+		req.SetBasicAuth(url.QueryEscape(clientID), url.QueryEscape(secret))
 	}
-	return send(s.tb, newHTTPClient(s.tb), req)
+	return send(tb, client, req)
 }
 
 func (s *server) introspect(clientID, token string) map[string]any {
