@@ -19,8 +19,7 @@
 //
 // Steps 4 and 5 go through package issuer, which makes the tokens with
 // github.com/go-oauth2/oauth2/v4 and claims the grant before it returns them. This package closes
-// the gaps of that library. Each gap has a test named TestPitfall… that shows the fault in the
-// stock library and its absence here.
+// the gaps of that library's own server. Each gap has a test named TestPitfall….
 //
 // All tokens that descend from one authorization form a family. If a code or a refresh token is
 // presented again after it was claimed, one of the two parties stole it, so the whole family is

@@ -66,7 +66,7 @@ func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh strin
 	x.claims = s.claims(x)
 	return s.issuer.Issue(ctx, issuer.Request{
 		Claims: x.claims, Refresh: x.token,
-		Store: func(ctx context.Context, _ string) error { return s.claim(ctx, x) },
+		Store: func(ctx context.Context) error { return s.claim(ctx, x) },
 	})
 }
 

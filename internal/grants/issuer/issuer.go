@@ -20,9 +20,9 @@ type Signer interface {
 type Request struct {
 	Claims  keys.Claims // of the access token; no Family means no user
 	Refresh string      // refresh token to issue; if not empty, the claims must have a Family
-	// Store makes the tokens valid, in one durable operation. refresh is the request's Refresh. If
-	// Store fails, Issue returns its error and no token.
-	Store func(ctx context.Context, refresh string) error
+	// Store makes the tokens valid, in one durable operation. If it fails, Issue returns its error and
+	// no token.
+	Store func(ctx context.Context) error
 }
 
 // Issuer makes tokens. It is safe for concurrent use.
@@ -89,6 +89,4 @@ func (a *adapter) Token(_ context.Context, _ *oauth2.GenerateBasic, withRefresh 
 }
 
 // Create implements [oauth2.TokenStore].
-func (a *adapter) Create(ctx context.Context, info oauth2.TokenInfo) error {
-	return a.req.Store(ctx, info.GetRefresh())
-}
+func (a *adapter) Create(ctx context.Context, _ oauth2.TokenInfo) error { return a.req.Store(ctx) }

@@ -2,8 +2,6 @@ package issuer
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +14,6 @@ import (
 // recorder signs and stores, and records the order.
 type recorder struct {
 	steps             []string
-	stored            string
 	failSign, failPut error
 }
 
@@ -25,8 +22,8 @@ func (r *recorder) Sign(c keys.Claims) (string, error) {
 	return "token of " + c.Subject, r.failSign
 }
 
-func (r *recorder) store(_ context.Context, refresh string) error {
-	r.steps, r.stored = append(r.steps, "store"), refresh
+func (r *recorder) store(context.Context) error {
+	r.steps = append(r.steps, "store")
 	return r.failPut
 }
 
@@ -48,15 +45,9 @@ func TestIssue(t *testing.T) {
 			r := &recorder{}
 			access, refresh, err := New(r).Issue(t.Context(), Request{Claims: tc.claims, Refresh: tc.refresh, Store: r.store})
 			check.OK(t, err)
-			if want := "token of " + tc.claims.Subject; access != want {
-				t.Errorf("access token %q, want %q", access, want)
-			}
-			if refresh != tc.refresh || r.stored != tc.refresh {
-				t.Errorf("refresh token %q, and %q was stored, want %q", refresh, r.stored, tc.refresh)
-			}
-			if want := []string{"sign", "store"}; !slices.Equal(r.steps, want) {
-				t.Errorf("steps %v, want %v", r.steps, want)
-			}
+			check.Equal(t, "access token", access, "token of "+tc.claims.Subject)
+			check.Equal(t, "refresh token", refresh, tc.refresh)
+			check.Equal(t, "steps", r.steps, []string{"sign", "store"})
 		})
 	}
 }
@@ -88,16 +79,9 @@ func TestFailuresIssueNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := tc.recorder
 			access, refresh, err := New(&r).Issue(t.Context(), Request{Claims: ofUser, Refresh: "the next", Store: r.store})
-			if access != "" || refresh != "" {
-				t.Errorf("Issue() = %q, %q, want no tokens", access, refresh)
-			}
-			var down unhashable
-			if !errors.As(err, &down) {
-				t.Errorf("error %v, want %v", err, unhashable{"down"})
-			}
-			if !slices.Equal(r.steps, tc.steps) {
-				t.Errorf("steps %v, want %v", r.steps, tc.steps)
-			}
+			check.Equal(t, "tokens", access+refresh, "")
+			_ = check.As[unhashable](t, err)
+			check.Equal(t, "steps", r.steps, tc.steps)
 		})
 	}
 }

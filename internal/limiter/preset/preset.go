@@ -3,9 +3,6 @@
 //
 // A preset is only ever copied: the operator's settings contain its limits and not its name. Changing
 // a preset in a later release therefore leaves existing settings unchanged.
-//
-//	p := preset.All()[0]
-//	policy := p.Policy()
 package preset
 
 import (
@@ -21,11 +18,6 @@ type Preset struct {
 	User, Client, Total []ratelimit.Limit
 	About               string // limited resource, for people
 	Page                string // URL of the provider's page with the limits
-}
-
-// Policy returns the limits of the preset as a policy.
-func (p *Preset) Policy() ratelimit.Policy {
-	return ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total}
 }
 
 // All returns the presets sorted by name. The caller must not change the lists.

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/preset"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestPresetsCanBeSet: each can be given to a client and made a tier of, and says where it is from.
@@ -17,7 +18,7 @@ func TestPresetsCanBeSet(t *testing.T) {
 	for _, p := range preset.All() {
 		names = append(names, p.Name)
 		check.OK(t, clientcfg.ValidateTierName(p.Name))
-		policy := p.Policy()
+		policy := ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total}
 		check.OK(t, policy.Validate())
 		check.Equal(t, p.Name+" has limits", len(p.User)+len(p.Client)+len(p.Total) > 0, true)
 		check.Equal(t, p.Name+" is about something", strings.HasSuffix(p.About, "."), true)
