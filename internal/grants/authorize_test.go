@@ -350,5 +350,7 @@ func TestCodesWithoutPagesAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.service.Proceed(t.Context(), p, &session)
-	_ = check.As[*oautherr.LimitedError](t, err)
+	w.clock.Advance(check.As[*oautherr.LimitedError](t, err).RetryAfter)
+	_, err = w.service.Proceed(t.Context(), p, &session)
+	check.OK(t, err, "after the wait")
 }

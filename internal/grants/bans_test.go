@@ -95,7 +95,7 @@ func TestBanOfUser(t *testing.T) {
 func TestPasswordGrantBansNobody(t *testing.T) {
 	for name, mode := range map[string]ratelimit.Mode{"enforce": ratelimit.Enforce, "dry-run": ratelimit.DryRun} {
 		w, seen := banWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
-		for range 20 {
+		for range 8 {
 			_, _ = w.token("shop", byPassword("alice", password))
 		}
 		for _, d := range *seen {

@@ -3,10 +3,12 @@ package grants
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/oautherr"
 )
@@ -73,42 +75,23 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// TestCheckVerifier starts with the example of RFC 7636 appendix B.
-func TestCheckVerifier(t *testing.T) {
-	const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-	const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-	long := strings.Repeat("aZ09-._~", 16)
-	for name, tc := range map[string]struct {
-		challenge, verifier string
-		ok                  bool
-	}{
-		"RFC 7636 B":        {challenge, verifier, true},
-		"longest":           {challengeOf(long), long, true},
-		"too long":          {challengeOf(long + "a"), long + "a", false},
-		"too short":         {challengeOf(verifier[1:]), verifier[1:], false},
-		"reserved":          {challengeOf(verifier + "/"), verifier + "/", false},
-		"white space":       {challengeOf(verifier + " "), verifier + " ", false},
-		"not ASCII":         {challengeOf(verifier + "é"), verifier + "é", false},
-		"padded challenge":  {challenge + "=", verifier, false},
-		"neither":           {"", "", true},
-		"verifier alone":    {"", verifier, false},
-		"challenge alone":   {challenge, "", false},
-		"plain":             {verifier, verifier, false},
-		"challenge as such": {challenge, challenge, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := checkVerifier(tc.challenge, tc.verifier); (err == nil) != tc.ok {
-				t.Errorf("checkVerifier(%q, %q) = %v, want ok %v", tc.challenge, tc.verifier, err, tc.ok)
-			}
-		})
-	}
-}
+// unreserved are the characters of RFC 3986 2.3.
+var unreserved = regexp.MustCompile(`\A[A-Za-z0-9._~-]*\z`)
 
 // FuzzPKCE: only the verifier of its challenge redeems a code, and a public client gets no code
 // without a challenge.
 func FuzzPKCE(f *testing.F) {
 	const example = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
+	if got := challengeOf(example); got != "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" {
+		f.Fatalf("the challenge of the example is %s", got)
+	}
 	f.Add(challengeOf(example), "S256", example, true)
+	for _, verifier := range []string{example[1:], example + "/", example + " ", example + "é", strings.Repeat("aZ09-._~", 16), strings.Repeat("a", 129)} {
+		f.Add(challengeOf(verifier), "S256", verifier, true)
+	}
+	f.Add(challengeOf(example)+"=", "S256", example, true)
+	f.Add(challengeOf(example), "S256", "", false)
+	f.Add(challengeOf(example), "S256", challengeOf(example), false)
 	f.Add(example, "plain", example, false)
 	f.Add("", "", "", true)
 	f.Add("", "", "", false)
@@ -117,16 +100,16 @@ func FuzzPKCE(f *testing.F) {
 	f.Add(strings.Repeat("~", 43), "S256", strings.Repeat("~", 129), true)
 	f.Fuzz(func(t *testing.T, challenge, method, verifier string, public bool) {
 		client := &clientcfg.Client{Public: public, WithoutPKCE: !public}
-		sound := method == "S256" && len(challenge) == 43 && allUnreserved(challenge)
+		sound := method == "S256" && len(challenge) == 43 && unreserved.MatchString(challenge)
 		if err := checkChallenge(client, challenge, method); (err == nil) != (sound || challenge == "" && method == "" && !public) {
 			t.Errorf("challenge %q with the method %q: %v", challenge, method, err)
 		}
 		sum := sha256.Sum256([]byte(verifier))
-		fits := challenge == base64.RawURLEncoding.EncodeToString(sum[:]) && len(verifier) >= 43 && len(verifier) <= 128 && allUnreserved(verifier)
+		fits := challenge == base64.RawURLEncoding.EncodeToString(sum[:]) && len(verifier) >= 43 && len(verifier) <= 128 && unreserved.MatchString(verifier)
 		if err := checkVerifier(challenge, verifier); (err == nil) != (fits || challenge == "" && verifier == "") {
 			t.Errorf("verifier %q for the challenge %q: %v", verifier, challenge, err)
 		}
-		if own := challengeOf(verifier); len(verifier) >= 43 && len(verifier) <= 128 && allUnreserved(verifier) {
+		if own := challengeOf(verifier); len(verifier) >= 43 && len(verifier) <= 128 && unreserved.MatchString(verifier) {
 			if err := checkVerifier(own, verifier); err != nil {
 				t.Errorf("verifier %q for its own challenge: %v", verifier, err)
 			}
@@ -175,11 +158,7 @@ func TestRedirectMatches(t *testing.T) {
 		"decimal address":           {"http://127.0.0.1/cb", "http://2130706433:1234/cb", false},
 		"not a URI":                 {"http://127.0.0.1/cb", "http://127.0.0.1:12 34/cb", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := redirectMatches(tc.registered, tc.presented); got != tc.want {
-				t.Errorf("redirectMatches(%q, %q) = %v, want %v", tc.registered, tc.presented, got, tc.want)
-			}
-		})
+		check.Equal(t, name, redirectMatches(tc.registered, tc.presented), tc.want)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter/oautherr"
 )
 
@@ -206,21 +205,6 @@ func (u unhashable) Error() string { return strings.Join(u, ", ") }
 func TestPitfall08_StoreErrorsNeverPanic(t *testing.T) {
 	down := unhashable{"connection refused by 10.0.0.7"}
 	eachStoreFailure(t, down)
-}
-
-func TestPitfall11_TokensDiffer(t *testing.T) {
-	w := newWorld(t)
-	one := func() keys.Claims {
-		token := w.mustToken("shop", clientCredentials).AccessToken
-		claims, err := w.ring.Verify(token, start)
-		check.OK(t, err)
-		return claims
-	}
-	a, b := one(), one()
-	if a.ID == b.ID {
-		t.Fatalf("two tokens with the jti %s", a.ID)
-	}
-	check.Equal(t, "iat", a.IssuedAt, start)
 }
 
 func TestPitfall13_NothingIsStoredInClear(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,19 @@ func storedCode(t *testing.T, r *testworld.Store, name string) grants.Grant {
 	c, err := r.Grant(t.Context(), secret.DigestOf(name))
 	check.OK(t, err)
 	return c
+}
+
+// together calls f for each of n numbers. The calls share the commits of the store.
+func together(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for first := range 50 {
+		all.Go(func() {
+			for i := first; i < n; i += 50 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // firstOf returns the family that a code becomes.
@@ -127,11 +141,11 @@ func TestOneClaims(t *testing.T) {
 
 func TestFamiliesOf(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
-	for i := range 2500 {
+	together(2500, func(i int) {
 		f := grants.Grant{Authorization: authorizationOf([]string{"alice", "bob"}[i%2]), Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: start, ExpiresAt: start}
 		f.Family = fmt.Sprint(i)
 		check.OK(t, r.CreateGrant(ctx, f))
-	}
+	})
 	storedCode(t, r, "code of alice")
 	seen := map[string]bool{}
 	check.OK(t, r.FamiliesOf(ctx, "alice", func(some []grants.Grant) error {
@@ -219,9 +233,7 @@ func TestUnreadableGrants(t *testing.T) {
 // TestEndSignIns: revocations stay.
 func TestEndSignIns(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
-	for i := range 1500 {
-		storedCode(t, r, fmt.Sprint(i))
-	}
+	together(1500, func(i int) { storedCode(t, r, fmt.Sprint(i)) })
 	check.OK(t, errors.Join(
 		r.CreateSession(ctx, accounts.Session{Key: "s", Username: "ada"}, 1), r.PutAgreement(ctx, grants.Agreement{Username: "ada", ClientID: "shop"}),
 		r.Revoke(ctx, "a", start), r.EndSignIns(ctx)))

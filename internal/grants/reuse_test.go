@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -103,24 +102,6 @@ func TestReuseOfTheSameCredential(t *testing.T) {
 	_, err := w.service.Token(t.Context(), former)
 	_ = check.As[*oautherr.LimitedError](t, err)
 	w.mustToken("shop", clientCredentials)
-}
-
-// TestReuseAtAnotherInstance: an instance that has issued no token denies, and hands out its own
-// token once it has issued one.
-func TestReuseAtAnotherInstance(t *testing.T) {
-	w, _ := reuseWorld(t)
-	w.exhausted(clientCredentials)
-	w.reopen()                              // counts together with the first one
-	w.wantDenied("shop", clientCredentials) // its tokens are elsewhere
-	w.later(2 * time.Hour)                  // the window has room
-	own := w.exhausted(clientCredentials)
-	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, own.AccessToken)
-}
-
-// TestReuseIsForClientCredentials: users over their limits are denied.
-func TestReuseIsForClientCredentials(t *testing.T) {
-	w, _ := reuseWorld(t)
-	_ = w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
 }
 
 // TestReuseEnds: a token that may no longer be used is not handed out again.
@@ -311,24 +292,6 @@ func TestReuseWithShortLives(t *testing.T) {
 	w.wantDenied("shop", clientCredentials) // its token has a second left
 }
 
-func BenchmarkReuse(b *testing.B) {
-	settings := ratelimit.DefaultSettings()
-	settings.Default.OverLimit = ratelimit.OverLimitReuse
-	settings.Default.Client[0].Requests = 1
-	policies := testworld.Policies(b, settings, clientcfg.PolicySet{})
-	w := newWorld(b, func(o *grants.Options) {
-		o.Counters = counting.NewCounters(0)
-		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
-	})
-	req := grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := w.service.Token(context.Background(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // TestReuseInDryRunIsThatOfEnforce: tokens of requests that enforce would deny do not become last
 // tokens.
 func TestReuseInDryRunIsThatOfEnforce(t *testing.T) {
@@ -468,60 +431,41 @@ func TestReuseGivesRoomBack(t *testing.T) {
 	}
 }
 
-// TestSweepLastTokens: tokens that are no longer handed out are dropped from memory.
+// TestSweepLastTokens: tokens that are no longer handed out, or predicted, are dropped from memory.
 func TestSweepLastTokens(t *testing.T) {
-	for name, tc := range map[string]struct {
-		then         func(w *world)
-		tokens, sets int
-	}{
-		"in use":         {func(*world) {}, 1, 0},
-		"too old":        {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0, 0},
-		"changed client": {func(w *world) { w.changeClient("shop", func(c *clientcfg.Client) { c.Version++ }) }, 0, 0},
-		"gone client":    {func(w *world) { delete(w.clients, "shop") }, 0, 0},
-		"changed policy": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0, 0},
-		"withdrawn key":  {func(w *world) { w.withdrawKeys() }, 0, 0},
-		"dry-run": {func(w *world) {
+	becomes := func(mode ratelimit.Mode, over ratelimit.OverLimit) func(w *world) {
+		return func(w *world) {
 			s := ratelimit.DefaultSettings()
-			s.Mode, s.Default.OverLimit = ratelimit.DryRun, ratelimit.OverLimitReuse
+			s.Mode, s.Default.OverLimit = mode, over
 			w.setPolicies(t, s)
-		}, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, _ := reuseWorld(t)
-			w.mustToken("shop", clientCredentials)
-			tc.then(w)
-			check.OK(t, w.service.SweepLastTokens(t.Context()))
-			tokens, sets := w.service.LastTokens()
-			check.Equal(t, "tokens", tokens, tc.tokens)
-			check.Equal(t, "sets", sets, tc.sets)
-		})
+		}
 	}
-}
-
-// TestSweepPredictions: the tokens for dry-run predictions are dropped in the same way.
-func TestSweepPredictions(t *testing.T) {
-	dryRun := func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
+	const enforce, dryRun = ratelimit.Enforce, ratelimit.DryRun
+	tooOld := func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }
 	for name, tc := range map[string]struct {
+		mode ratelimit.Mode // at first
 		then func(w *world)
 		left int
 	}{
-		"in use":       {func(*world) {}, 1},
-		"too old":      {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0},
-		"not in force": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0},
-		"enforced": {func(w *world) {
-			s := ratelimit.DefaultSettings()
-			s.Default.OverLimit = ratelimit.OverLimitReuse
-			w.setPolicies(t, s)
-		}, 0},
+		"in use":                         {enforce, func(*world) {}, 1},
+		"too old":                        {enforce, tooOld, 0},
+		"changed client":                 {enforce, func(w *world) { w.changeClient("shop", func(c *clientcfg.Client) { c.Version++ }) }, 0},
+		"gone client":                    {enforce, func(w *world) { delete(w.clients, "shop") }, 0},
+		"changed policy":                 {enforce, becomes(enforce, ratelimit.OverLimitDeny), 0},
+		"withdrawn key":                  {enforce, (*world).withdrawKeys, 0},
+		"dry-run now":                    {enforce, becomes(dryRun, ratelimit.OverLimitReuse), 0},
+		"prediction in use":              {dryRun, func(*world) {}, 1},
+		"prediction, too old":            {dryRun, tooOld, 0},
+		"prediction, changed policy":     {dryRun, becomes(enforce, ratelimit.OverLimitDeny), 0},
+		"prediction, now it is enforced": {dryRun, becomes(enforce, ratelimit.OverLimitReuse), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := reuseWorld(t, dryRun)
+			w, _ := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = tc.mode })
 			w.mustToken("shop", clientCredentials)
 			tc.then(w)
 			check.OK(t, w.service.SweepLastTokens(t.Context()))
 			tokens, predicted := w.service.LastTokens()
-			check.Equal(t, "tokens", tokens, 0)
-			check.Equal(t, "predicted", predicted, tc.left)
+			check.Equal(t, "left", []int{tokens, predicted}, map[ratelimit.Mode][]int{enforce: {tc.left, 0}, dryRun: {0, tc.left}}[tc.mode])
 		})
 	}
 }

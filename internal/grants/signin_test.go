@@ -117,9 +117,7 @@ func TestOneNameHoweverTyped(t *testing.T) {
 	}
 	w.wantDenied("shop", byPassword("aLICE", password)) // the fourth request of alice
 	w.wantDenied("shop", byPassword("aLiCe", "wrong"))  // no password is checked
-	if limited := w.limited("shop", byPassword("Bob", password)); limited != nil {
-		t.Errorf("bob: %v", limited)
-	}
+	check.Equal(t, "denial of bob", w.limited("shop", byPassword("Bob", password)), nil)
 }
 
 var (
@@ -163,13 +161,9 @@ func TestFailedClientsAreLimited(t *testing.T) {
 		wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
 	}
 	retryAfter := wantTooMany(t, w.attempt(here, "shop", "x"))
-	if err := w.attempt(elsewhere, "shop", secretOf("shop")); err != nil {
-		t.Fatalf("locked out by a stranger: %v", err)
-	}
+	check.OK(t, w.attempt(elsewhere, "shop", secretOf("shop")), "locked out by a stranger")
 	wantCode(t, oautherr.InvalidClient, w.attempt(elsewhere, "shop", "x"))
-	if err := w.attempt(here, "shop", secretOf("shop")); err != nil {
-		t.Fatalf("locked out behind the same gateway: %v", err)
-	}
+	check.OK(t, w.attempt(here, "shop", secretOf("shop")), "locked out behind the same gateway")
 
 	wantCode(t, oautherr.InvalidClient, w.attempt(here, "other", "x"))
 	wantTooMany(t, w.attempt(here, "other", "x"))

@@ -165,23 +165,6 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 	})
 }
 
-// TestStopWaiting: all queued requests are denied at once, with the time when each would have had
-// its turn.
-func TestStopWaiting(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]limiter.Decided) {
-		t := w.tb
-		w.mustToken("shop", clientCredentials)
-		w.mustToken("shop", clientCredentials)
-		began := time.Now()
-		done := w.waiting("shop", clientCredentials)
-		w.service.StopWaiting()
-		limited := check.As[*oautherr.LimitedError](t, (<-done).err)
-		check.Equal(t, "after", time.Since(began), 0)
-		check.Equal(t, "RetryAfter", limited.RetryAfter, time.Second)
-		check.Equal(t, "outcome", (*seen)[2].Decision.Outcome, ratelimit.Denied)
-	})
-}
-
 // TestCandidateDelays: a candidate counts a request on arrival, and never queues it.
 func TestCandidateDelays(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
