@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,53 +15,6 @@ import (
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/secret"
 )
-
-// TestOneAccountDelaysNoOther: while one account signs in over and over with its correct password,
-// another user is served before most of those attempts, from another address and from the same one.
-func TestOneAccountDelaysNoOther(t *testing.T) {
-	for name, from := range map[string]netip.Addr{"from elsewhere": elsewhere, "from the same address": here} {
-		t.Run(name, func(t *testing.T) {
-			const crowd = 20
-			passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
-			w, f := failingWorld(t, func(o *accounts.Options) { o.Passwords = passwords })
-			giveBack := testworld.TakeHashingSlot(t, passwords)
-			defer giveBack()
-			var mu sync.Mutex
-			var order []string
-			arrived := make(chan struct{}, crowd+1)
-			f.Begun = func(operation string) {
-				if operation == "Get users" {
-					arrived <- struct{}{}
-				}
-			}
-			var people sync.WaitGroup
-			signIn := func(name string, from netip.Addr) {
-				people.Go(func() {
-					err := w.signIn(from, name, password)
-					mu.Lock()
-					defer mu.Unlock()
-					order = append(order, name)
-					if err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
-			}
-			for range crowd {
-				signIn("alice", here)
-			}
-			for range crowd {
-				<-arrived
-			}
-			signIn("bob", from)
-			<-arrived
-			giveBack()
-			people.Wait()
-			if before := slices.Index(order, "bob"); before > crowd/2 {
-				t.Errorf("%d of alice's were done before bob's only one", before)
-			}
-		})
-	}
-}
 
 // TestFloodsOfManySourcesKeepNoOneOut: a flood fills the whole queue. A user can still sign in
 // after few attempts of the flood: from an address with an earlier correct password, whatever the
@@ -117,9 +69,7 @@ func TestFloodsOfManySourcesKeepNoOneOut(t *testing.T) {
 				<-arrived
 			}
 			people.Go(func() {
-				if err := w.signIn(here, "bob", password); err != nil {
-					t.Errorf("bob: %v", err)
-				}
+				check.OK(t, w.signIn(here, "bob", password))
 				before.Store(hashed.Load())
 				stop()
 			})
