@@ -46,9 +46,7 @@ func wantEncryption(t *testing.T, store *memStore, s Secrets, want ...Encryption
 	var got []Encryption
 	for _, r := range store.stored() {
 		got = append(got, s.Of(r))
-		if plain := holdsPKCS8(r.PrivateKey); plain != (s.Of(r) == Plain) {
-			t.Errorf("%s: readable by anyone: %t, Of() = %s", r.ID, plain, s.Of(r))
-		}
+		check.Equal(t, r.ID+" is readable by anyone", holdsPKCS8(r.PrivateKey), s.Of(r) == Plain)
 	}
 	check.Equal(t, "encryption", got, want)
 }
@@ -180,9 +178,7 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 	for _, pair := range [][2]*Ring{{old, next}, {next, old}} {
 		wantGood(t, pair[1], signedAt(t, pair[0], start), start)
 	}
-	if got := next.InClear(); got != nil {
-		t.Errorf("InClear() = %v after the next refresh", got)
-	}
+	check.Equal(t, "InClear() after the next refresh", next.InClear(), nil)
 	check.OK(t, old.maintain(t.Context(), start.Add(89*day)))
 	wantEncryption(t, store, s, WithCurrent, Plain)
 	check.OK(t, next.maintain(t.Context(), start.Add(89*day)))

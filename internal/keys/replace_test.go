@@ -25,17 +25,13 @@ func TestWithdrawnKey(t *testing.T) {
 				wantPublished(t, r, old, false)
 				wantPublished(t, r, made[0].ID, true)
 				// This holds even if the server's clock is behind the operator's.
-				if got := kid(t, r, start); got != made[0].ID {
-					t.Errorf("%q signs, want %q", got, made[0].ID)
-				}
+				check.Equal(t, "the key that signs", kid(t, r, start), made[0].ID)
 				_, err = r.Verify(leaked, start)
 				check.ErrorIs(t, err, ErrInvalidToken)
 			}
 			wantGood(t, rings[1], signedAt(t, rings[0], start), start)
 			for _, r := range store.stored() {
-				if plain := holdsPKCS8(r.PrivateKey); plain != (s == Secrets{}) {
-					t.Errorf("the new key is in clear: %t", plain)
-				}
+				check.Equal(t, "the new key is in clear", holdsPKCS8(r.PrivateKey), s == Secrets{})
 			}
 		})
 	}
@@ -79,12 +75,8 @@ func TestNextKeyIsPublishedAhead(t *testing.T) {
 	check.OK(t, r.Refresh(t.Context()))
 	wantPublished(t, r, made[0].ID, true)
 	change := start.Add(time.Hour + day)
-	if got := kid(t, r, change.Add(-time.Nanosecond)); got != old {
-		t.Errorf("before the change %q signs, want %q", got, old)
-	}
-	if got := kid(t, r, change); got != made[0].ID {
-		t.Errorf("at the change %q signs, want %q", got, made[0].ID)
-	}
+	check.Equal(t, "the key that signs before the change", kid(t, r, change.Add(-time.Nanosecond)), old)
+	check.Equal(t, "the key that signs at the change", kid(t, r, change), made[0].ID)
 	check.OK(t, r.maintain(t.Context(), change.Add(time.Hour+3*time.Minute)))
 	wantGenerations(t, store, 2)
 }

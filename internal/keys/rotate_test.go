@@ -35,9 +35,7 @@ func wantGenerations(t *testing.T, store *memStore, want ...int64) {
 // wantPublished checks whether the key set contains the text.
 func wantPublished(t *testing.T, r *Ring, text string, want bool) {
 	t.Helper()
-	if got := strings.Contains(string(r.JWKS()), text); got != want {
-		t.Errorf("the key set holds %q: %t, want %t", text, got, want)
-	}
+	check.Equal(t, "the key set holds "+text, strings.Contains(string(r.JWKS()), text), want)
 }
 
 // wantGood stops the test unless the ring accepts the token at that time.
@@ -76,13 +74,9 @@ func TestLifeOfAKey(t *testing.T) {
 	wantGenerations(t, store, 1, 2) // a second call changes nothing
 
 	change := start.Add(90 * day)
-	if got := kid(t, r, change.Add(-time.Nanosecond)); got != first {
-		t.Errorf("before the change %q signs, want %q", got, first)
-	}
+	check.Equal(t, "the key that signs before the change", kid(t, r, change.Add(-time.Nanosecond)), first)
 	last := signedAt(t, r, change.Add(-time.Nanosecond))
-	if got := kid(t, r, change); got != second {
-		t.Errorf("at the change, without a look at the store, %q signs, want %q", got, second)
-	}
+	check.Equal(t, "the key that signs at the change, without a look at the store", kid(t, r, change), second)
 
 	maintain(change.Add(time.Hour))
 	wantGood(t, r, last, change.Add(time.Hour-time.Second-time.Nanosecond))
@@ -100,12 +94,8 @@ func TestRotationAfterALongSleep(t *testing.T) {
 	first := kid(t, openRing(t, store, Options{}), start)
 	wake := start.Add(365 * day)
 	r := openRing(t, store, Options{Now: func() time.Time { return wake }})
-	if got := kid(t, r, wake); got != first {
-		t.Errorf("%q signs before verifiers can have it, want %q", got, first)
-	}
-	if n := len(r.current.Load().own); n != 2 {
-		t.Errorf("%d keys, want 2", n)
-	}
+	check.Equal(t, "the key that signs before verifiers can have the next", kid(t, r, wake), first)
+	check.Equal(t, "keys", len(r.current.Load().own), 2)
 	if got := kid(t, r, wake.Add(day)); got == first {
 		t.Errorf("a day later %q still signs", got)
 	}
@@ -188,9 +178,7 @@ func TestDamagedKey(t *testing.T) {
 	if err := r.maintain(t.Context(), start); err == nil {
 		t.Error("Maintain() = nil, want an error")
 	}
-	if got := string(r.JWKS()); got != before {
-		t.Errorf("JWKS() = %s, want as before %s", got, before)
-	}
+	check.Equal(t, "JWKS", string(r.JWKS()), before)
 	_, err := Open(t.Context(), store, Options{Issuer: issuer})
 	if err == nil || !strings.Contains(err.Error(), `"bad"`) || strings.Contains(err.Error(), "???") {
 		t.Errorf("Open() = %v, want an error that names the key and quotes nothing of it", err)

@@ -45,9 +45,7 @@ func foreignHashes(t *testing.T) map[string]string {
 func TestForeignHashes(t *testing.T) {
 	p := NewPasswords(PasswordOptions{Concurrency: 2})
 	for name, hash := range foreignHashes(t) {
-		if err := CheckForeign(hash); err != nil {
-			t.Errorf("%s cannot be imported: %v", name, err)
-		}
+		check.OK(t, CheckForeign(hash), name+" cannot be imported")
 		if Foreign(hash) == "" {
 			t.Errorf("%s is taken for ours", name)
 		}
@@ -114,9 +112,7 @@ func TestMemoryOfForeignHashes(t *testing.T) {
 		}()
 	}
 	for range 8 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-errs)
 	}
 	if most != 1 {
 		t.Errorf("%d at once", most)

@@ -310,9 +310,7 @@ func TestHeldBackAreRefusedInTime(t *testing.T) {
 		if took := time.Since(began); took > longest+s.takes {
 			t.Errorf("the last one waited for %s", took)
 		}
-		if n := len(s.hashed); n != 286 {
-			t.Errorf("%d were hashed in three seconds at 21 ms each, two at once, want 2 x 143", n)
-		}
+		check.Equal(t, "hashed in three seconds at 21 ms each, two at once", len(s.hashed), 286)
 		wantBusy(t, s.failed["flood 399"], 3*time.Second)
 		wantIdle(t, s.Passwords)
 	})
@@ -328,9 +326,7 @@ func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
 		}
 		synctest.Wait()
 		wantBusy(t, p.RejectAttempt(t.Context(), Attempt{Name: "queued"}), longest)
-		if took := time.Since(began); took != longest {
-			t.Errorf("refused after %s, want %s", took, longest)
-		}
+		check.Equal(t, "refused after", time.Since(began), longest)
 		giveBack()
 		synctest.Wait()
 		wantIdle(t, p)
@@ -402,11 +398,7 @@ func TestDefaultConcurrency(t *testing.T) {
 		{64, 64 * mib, 1},
 		{4, 256 * mib, 2},
 	} {
-		t.Run(fmt.Sprintf("%d processors, %d MiB", tt.procs, tt.memory/mib), func(t *testing.T) {
-			if got := defaultConcurrency(tt.procs, tt.memory); got != tt.want {
-				t.Errorf("%d at once, want %d", got, tt.want)
-			}
-		})
+		check.Equal(t, fmt.Sprintf("%d processors, %d MiB", tt.procs, tt.memory/mib), defaultConcurrency(tt.procs, tt.memory), tt.want)
 	}
 	for _, more := range []int{0, 64} { // GOMAXPROCS above the number of processors adds no processors
 		old := runtime.GOMAXPROCS(runtime.NumCPU() + more)
@@ -416,9 +408,7 @@ func TestDefaultConcurrency(t *testing.T) {
 			t.Errorf("%d at once with %d places more, want %d", got, more, want)
 		}
 	}
-	if got := NewPasswords(PasswordOptions{Concurrency: 20, Memory: mib}).Concurrency(); got != 20 {
-		t.Errorf("%d at once, want the configured 20", got)
-	}
+	check.Equal(t, "at once", NewPasswords(PasswordOptions{Concurrency: 20, Memory: mib}).Concurrency(), 20)
 }
 
 // TestHashesAtOnce: at most two hashes with one name and four from one source run at once, known
@@ -453,9 +443,7 @@ func TestHashesAtOnce(t *testing.T) {
 					// While both classes wait, each has half, except for hashes that started before
 					// the other class arrived.
 					for i := tc.most; i+tc.most <= 32; i += tc.most {
-						if n := strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"); n != tc.most/2 {
-							t.Errorf("from %d on %d known of %d are hashed, want half: %v", i, n, tc.most, s.hashed)
-						}
+						check.Equal(t, fmt.Sprint("known ones hashed from ", i, " on"), strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"), tc.most/2)
 					}
 					wantIdle(t, s.Passwords)
 				})

@@ -152,24 +152,16 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 			func() error { return p.RejectAttempt(t.Context(), Attempt{Password: "pw"}) },
 		} {
 			go func() {
-				if err := work(); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, work())
 				done.Add(1)
 			}()
 		}
 		synctest.Wait()
-		if n := done.Load(); n != 0 {
-			t.Fatalf("%d are done while all turns are taken", n)
-		}
+		check.Equal(t, "done while all turns are taken", done.Load(), 0)
 		giveBack()
 		synctest.Wait()
-		if n := done.Load(); n != 3 {
-			t.Errorf("%d are done one after the other in the one free turn, want 3", n)
-		}
-		if n := len(p.queue.waiting[queued].waiting) + len(p.queue.waiting[held].waiting); n != 0 {
-			t.Errorf("%d still wait, want none", n)
-		}
+		check.Equal(t, "done one after the other in the one free turn", done.Load(), 3)
+		check.Equal(t, "still wait", len(p.queue.waiting[queued].waiting)+len(p.queue.waiting[held].waiting), 0)
 	})
 }
 
@@ -235,17 +227,6 @@ func FuzzParseHash(f *testing.F) {
 			t.Fatalf("%q reads back as %q", s, h)
 		}
 	})
-}
-
-func BenchmarkPasswordsVerify(b *testing.B) {
-	p := NewPasswords(PasswordOptions{})
-	hash, err := p.Hash(b.Context(), "correct horse")
-	check.OK(b, err)
-	for b.Loop() {
-		if ok, err := p.Verify(b.Context(), hash, "correct horse"); !ok || err != nil {
-			b.Fatal(ok, err)
-		}
-	}
 }
 
 // TestSeparate: a task that Separate does not compute, or with a result that does not fit, is

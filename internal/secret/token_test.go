@@ -37,9 +37,7 @@ func TestDigestMatches(t *testing.T) {
 	for presented, want := range map[string]bool{
 		"s3cret": true, "s3cret\x00": false, "S3cret": false, "": false, "s3cre": false,
 	} {
-		if got := d.Matches(presented); got != want {
-			t.Errorf("Matches(%q) = %v, want %v", presented, got, want)
-		}
+		check.Equal(t, "matches "+presented, d.Matches(presented), want)
 	}
 	if (Digest{}).Matches("") {
 		t.Error("the zero Digest matches the empty secret")

@@ -147,9 +147,7 @@ func TestPeakPredictsALowerLimit(t *testing.T) {
 		for lower := int64(1); lower <= 10; lower++ {
 			low := newWorld(t, settings(ratelimit.Enforce, lower))
 			low.ask(noon, "shop", "ada", sent)
-			if denies := low.kind(noon).Over > 0; denies != (peak > lower) {
-				t.Errorf("%d sent, limit %d: the peak is %d, denied: %v", sent, lower, peak, denies)
-			}
+			check.Equal(t, fmt.Sprintf("denied with %d sent, limit %d", sent, lower), low.kind(noon).Over > 0, peak > lower)
 		}
 	}
 }
@@ -179,9 +177,7 @@ func TestFiguresBelongToTheLimitsTheyWereCountedUnder(t *testing.T) {
 	if k.Limits[0].Count != 11 { // the ten requests counted before, and this one
 		t.Errorf("the peak is %d", k.Limits[0].Count)
 	}
-	if got := w.recorder.Report(later, 1).Clients[0].WouldDeny; got != 5 {
-		t.Errorf("what happened is forgotten: %d", got)
-	}
+	check.Equal(t, "what happened before", w.recorder.Report(later, 1).Clients[0].WouldDeny, 5)
 	k = w.change(later, ratelimit.DryRun, ratelimit.NewLimit("per-minute", 5, time.Minute))
 	if k.Over != 1 || k.Limits[0].Count != 11 {
 		t.Errorf("under a lower limit: %+v", k)
@@ -213,9 +209,7 @@ func TestFiguresOutliveAChangeOfOnOutage(t *testing.T) {
 	other := newWorld(t, settings(ratelimit.DryRun, 10)) // has not seen the change
 	other.ask(noon, "shop", "", 12)
 	merged := activity.Merge(w.recorder.Report(noon, 1), other.recorder.Report(noon, 1))
-	if over := merged.Clients[0].Kinds[0].Over; over != 8 {
-		t.Errorf("two processes denied 6 and 2, merged %d", over)
-	}
+	check.Equal(t, "denials of both, 6 and 2", merged.Clients[0].Kinds[0].Over, 8)
 }
 
 // TestRecorderKeepsWhatIsUsed: an active client is recorded even if many names came before it and
@@ -363,18 +357,6 @@ func ExampleRecorder() {
 	// Output: shop allowed: 10 would have been denied: 2
 }
 
-func BenchmarkRecord(b *testing.B) {
-	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
-	check.OK(b, err)
-	d := counting.NewCounters(0).Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
-	r := activity.New(0, noon.Add(-time.Hour))
-	o := activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d}
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Record(noon, o)
-	}
-}
-
 // TestOverridesDoNotStartTheFiguresOver: requests under an override count as requests of the
 // client, and their denials as denials that enforcement would cause. Peaks ignore them.
 func TestOverridesDoNotStartTheFiguresOver(t *testing.T) {
@@ -392,9 +374,7 @@ func TestOverridesDoNotStartTheFiguresOver(t *testing.T) {
 		t.Errorf("of the others is known %+v; want a peak of 6 since ever, and 1 over", k)
 	}
 	want := activity.Counts{Allowed: 26, WouldDeny: 1}
-	if got := w.recorder.Report(noon, 1).Clients[0].Counts; got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
+	check.Equal(t, "counted", w.recorder.Report(noon, 1).Clients[0].Counts, want)
 }
 
 // Requests that were refused before the limiter decided are counted separately and merged over all

@@ -84,7 +84,5 @@ func TestReportCountsReuseAndWaste(t *testing.T) {
 	}
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
 	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: ratelimit.Allowed, TriedSince: noon.Add(time.Second)})
-	if n := r.Report(noon, 1).Clients[0].CandidateCounts; n != (activity.CandidateCounts{Tried: 1}) {
-		t.Errorf("%+v, some of them under an earlier candidate", n)
-	}
+	check.Equal(t, "counts of a new candidate", r.Report(noon, 1).Clients[0].CandidateCounts, activity.CandidateCounts{Tried: 1})
 }
