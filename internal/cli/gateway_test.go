@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 )
@@ -242,4 +245,145 @@ func TestGatewayForEnvoy(t *testing.T) {
 	second := anywhere([]string{"gateway", "--judge", "--envoy-listen", address, "--data", storeFile(t)})
 	has(t, runFails(t, command.ExitFailed, "--envoy-listen: ", "", second...), "set another address")
 	o.stop(t)
+}
+
+// introspectedGateway is before a server of this program, whose tokens do not have the claim that names the user: only its
+// introspection endpoint has it.
+type introspectedGateway struct {
+	upstream, gateway operated
+	shop              credentials
+	secretFile        string
+}
+
+func newIntrospectedGateway(t *testing.T) *introspectedGateway {
+	t.Helper()
+	data, x := storeFile(t), &introspectedGateway{secretFile: filepath.Join(t.TempDir(), "secret")}
+	var asks credentials
+	runJSON(t, &x.shop, "", "client", "create", "shop", "--grant", "password", "--grant", "refresh_token", "--data", data)
+	runJSON(t, &asks, "", "client", "create", "gateway", "--resource-server", "--data", data)
+	addUsers(t, []string{"--data", data}, "ada")
+	x.upstream = serving(t, "serve", "--data", data, "--rate-limit-mode", "off")
+	check.OK(t, os.WriteFile(x.secretFile, []byte(asks.ClientSecret+"\n"), 0o600))
+	return x
+}
+
+// start runs the gateway, which admits two requests of each user.
+func (x *introspectedGateway) start(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(`gateway:
+  upstream: `+x.upstream.clients+`
+  token_path: [ /token ]
+  subject_claim: username
+  introspection:
+    url: `+x.upstream.clients+`/introspect
+    client_id: gateway
+    client_secret_file: `+x.secretFile+`
+rate_limit:
+  default:
+    user: [ { name: tight, requests: 2, window: 1h } ]
+`), 0o600))
+	x.gateway = serving(t, "gateway", "--config", file, "--data", storeFile(t))
+}
+
+// token asks for one and returns the status and the refresh token.
+func (x *introspectedGateway) token(t *testing.T, form url.Values) (status int, refresh string) {
+	t.Helper()
+	status, body := postForm(t, x.gateway.clients+"/token", x.shop, form)
+	var answer struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	check.OK(t, json.Unmarshal([]byte(body), &answer), body)
+	return status, answer.RefreshToken
+}
+
+// knows waits until so many refresh tokens and usernames lead to a user.
+func (x *introspectedGateway) knows(t *testing.T, want string) {
+	t.Helper()
+	check.Eventually(t, want, func() bool { return strings.Contains(page(t, x.gateway.operators+"/metrics"), "\n"+want+"\n") })
+}
+
+// TestGatewayIntrospects: the user of a token that does not show one counts, by its refresh token and by the username.
+func TestGatewayIntrospects(t *testing.T) {
+	x := newIntrospectedGateway(t)
+	x.start(t)
+	password := url.Values{"grant_type": {"password"}, "username": {"Ada"}, "password": {adaPassword}} // the server's is ada
+	status, refresh := x.token(t, password)
+	check.Equal(t, "status", status, http.StatusOK)
+	x.knows(t, "oauth_gateway_subjects 3")
+	status, refresh = x.token(t, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}})
+	check.Equal(t, "status of a refresh", status, http.StatusOK)
+	for _, form := range []url.Values{password, {"grant_type": {"refresh_token"}, "refresh_token": {refresh}}} {
+		status, _ = x.token(t, form)
+		check.Equal(t, "status over the limit", status, http.StatusTooManyRequests)
+	}
+	x.gateway.stop(t)
+	if log := x.gateway.log.String(); strings.Contains(log, "introspection fail") {
+		t.Error(log)
+	}
+}
+
+// TestPreviewAtAGateway: a change that enforces more shows the clients that the gateway has seen, says the same with
+// --check, and without an answer changes nothing. A name that nobody knows gets a warning.
+func TestPreviewAtAGateway(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(`gateway:
+  upstream: `+tokenUpstream(t)+`
+  token_path: [ /oauth2/token ]
+rate_limit:
+  mode: dry_run
+  default: { user: [ { requests: 5 } ], client: [ { requests: 5 } ] }
+`), 0o600))
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := serving(t, "gateway", "--config", file, "--data", data)
+	token := askToken(t, o.operators, ops)
+	for range 8 {
+		status, _ := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: "batch", ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})
+		check.Equal(t, "status", status, http.StatusOK)
+	}
+	limits := func(args ...string) []string {
+		return append(append([]string{"limits"}, args...), "--server", o.operators, "--token", token)
+	}
+	for _, change := range [][]string{{"dry-run", "off"}, {"dry-run", "batch", "off"}, {"dry-run", "off", "--for", "1h"}} {
+		preview, _, status := run(t, "", append(limits(change...), "--check")...)
+		check.Equal(t, "status of --check", status, command.ExitOK)
+		has(t, preview, "would have denied requests of 1 of 2 active clients: batch (3 requests).")
+		for _, answer := range []string{"", "n\n"} {
+			out, errs, status := run(t, answer, limits(change...)...)
+			check.Equal(t, strings.Join(change, " ")+": status without a yes", status, command.ExitFailed)
+			check.Equal(t, "output", out, "")
+			has(t, errs, "batch (3 requests).", "Continue?")
+		}
+		var settings adminapi.SettingsView
+		runJSON(t, &settings, "", limits("get")...)
+		check.Equal(t, "mode", settings.Mode, "dry_run")
+	}
+	var changed any
+	out, errs, status := run(t, "", append(limits("trust", "btach"), "-o", "json")...)
+	check.Equal(t, "status", status, command.ExitOK)
+	has(t, errs, `warning: Client "btach" is unknown`, "did you mean batch?")
+	check.OK(t, json.Unmarshal([]byte(out), &changed))
+	_, errs, _ = run(t, "", limits("set", "batch", "--client", "9/60s")...)
+	check.Equal(t, "of a known client", errs, "")
+	o.stop(t)
+}
+
+// TestGatewayPages: the command line of each page about a server is accepted.
+func TestGatewayPages(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/gateway/*.md")
+	check.OK(t, err)
+	pages = append(pages, "../../docs/gateway.md")
+	line := regexp.MustCompile(`(?m)^oauth-server (gateway --upstream .*)$`)
+	tried := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		check.OK(t, err)
+		for _, m := range line.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
+			args := strings.Fields(strings.ReplaceAll(m[1], "'", "")) // a quoted path has no spaces
+			runOK(t, "", append(args, "--check-config")...)
+			tried++
+		}
+	}
+	check.Equal(t, "command lines on the pages", tried >= 6, true)
 }

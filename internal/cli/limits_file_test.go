@@ -10,9 +10,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 )
@@ -321,4 +323,257 @@ func TestApplyThatIsKilled(t *testing.T) {
 	stdout, _ := s.limits(0, "apply -f FILE --yes")
 	has(t, stdout, "are now applied")
 	check.Equal(t, "version", s.version(), firstChange)
+}
+
+// TestLimitsFileWithTiers: a file makes a tier and gives it to clients in one change, whatever their order,
+// and an undo takes both back.
+func TestLimitsFileWithTiers(t *testing.T) {
+	s := newLimitsServer(t)
+	const file = `tiers:
+  gold:
+    user:
+      - name: per-minute
+        requests: 20
+        window: 60s
+    note: contract
+policies:
+  shop:
+    tier: gold
+overrides:
+  shop ada:
+    user:
+      - name: per-minute
+        requests: 2
+        window: 60s
+`
+	s.write(file)
+	s.limits(0, "apply -f FILE --yes")
+	stdout, _ := s.limits(0, "get shop")
+	has(t, stdout, "tier gold", "user ada", "2/60s")
+	stdout, _ = s.limits(0, "export")
+	check.Equal(t, "exported", withoutHeader(stdout), file)
+	stdout, _ = s.limits(0, "apply -f FILE")
+	has(t, stdout, "There is nothing to change.")
+	made := s.version()
+
+	s.write("policies:\n  shop:\n    tier: silver\n")
+	_, stderr := s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, "silver", s.file+":3")
+	check.Equal(t, "version after a file with a tier that there is not", s.version(), made)
+
+	s.write("overrides:\n  shop ADA:\n    user:\n      - requests: 2\n        window: 60s\n        name: per-minute\n")
+	s.limits(0, "apply -f FILE --yes")
+	check.Equal(t, "version after a user in another form", s.version(), made)
+	s.write(strings.Replace(file, "shop ada", "shop ADA", 1))
+	stdout, _ = s.limits(0, "diff -f FILE --prune")
+	check.Equal(t, "difference of a user in another form", stdout, "")
+	_, override, _ := strings.Cut(file, "  shop ada")
+	s.write(file + "  shop Ada" + override)
+	_, stderr = s.limits(2, "diff -f FILE")
+	has(t, stderr, "duplicates an entry that spells the name differently")
+
+	s.write("{}\n")
+	s.limits(0, "apply -f FILE --prune --yes")
+	stdout, _ = s.limits(0, "export")
+	check.Equal(t, "exported after all was removed", withoutHeader(stdout), "{}\n")
+	s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
+	stdout, _ = s.limits(0, "export")
+	check.Equal(t, "exported after the undo", withoutHeader(stdout), file)
+
+	s.limits(0, "set --tier gold --user 30/60s --for 2h --yes")
+	stdout, _ = s.limits(0, "get --tier gold")
+	has(t, stdout, "30/60s", "until")
+	stdout, _ = s.limits(0, "export -f FILE")
+	check.Equal(t, "output", stdout, "")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	has(t, string(text), "# tiers/gold is temporary until ", "\n"+file)
+}
+
+// TestCriticalityOfARunningServer: it is set, shown, exported, compared, applied and undone.
+func TestCriticalityOfARunningServer(t *testing.T) {
+	t.Parallel()
+	s := newLimitsServer(t)
+	shows := func(args string, parts ...string) {
+		t.Helper()
+		stdout, _ := s.limits(0, args)
+		has(t, table(stdout), parts...)
+	}
+	shows("get", "criticality - configuration file\n")
+	shows("get shop", "criticality - all clients\n")
+	s.limits(0, "set --criticality sheddable_plus --yes")
+	s.limits(0, "set --tier gold --criticality critical --yes")
+	s.limits(0, "set shop --tier gold --yes")
+	s.limits(0, "trust shop on --yes")
+	shows("get", "criticality sheddable_plus changed here\n")
+	shows("get batch", "criticality sheddable_plus all clients\n")
+	shows("get shop", "trusted yes changed here\n", "criticality critical tier gold\n")
+	s.limits(0, "set shop --criticality critical_plus --for 1h --yes")
+	shows("get shop", "criticality critical_plus changed here\n", "until ")
+	s.limits(0, "unset shop --field criticality --yes")
+	s.limits(0, "set batch --criticality sheddable --note low --yes")
+	shows("audit --limit 1", "policies/batch criticality sheddable; note low\n")
+	stdout, _ := s.limits(0, "export")
+	check.Equal(t, "the file", withoutHeader(stdout), `settings:
+  default:
+    criticality: sheddable_plus
+tiers:
+  gold:
+    criticality: critical
+policies:
+  batch:
+    criticality: sheddable
+    note: low
+  shop:
+    tier: gold
+    trusted: true
+`)
+	s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
+	shows("get batch", "criticality sheddable_plus all clients\n")
+	s.write(strings.Replace(stdout, "criticality: critical\n", "criticality: critical_plus\n", 1))
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, table(stdout), "criticality critical -> critical_plus", "criticality sheddable; note low\n")
+	s.limits(0, "apply -f FILE --yes")
+	shows("get shop", "criticality critical_plus tier gold\n")
+	shows("get batch", "criticality sheddable changed here\n")
+	s.write("policies:\n  batch: {criticality: high}\n")
+	_, stderr := s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, `policies.batch.criticality: "high" is not one of "critical_plus", "critical", "sheddable_plus", "sheddable"`, ":2)")
+}
+
+// TestCriticalityOfACandidate: it comes into force when the candidate is promoted.
+func TestCriticalityOfACandidate(t *testing.T) {
+	t.Parallel()
+	s := newLimitsServer(t)
+	s.limits(0, "candidate set shop --limit 5/60s --criticality critical")
+	stdout, _ := s.limits(0, "get shop --candidate")
+	has(t, table(stdout), "criticality critical, when it is promoted\n")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, table(stdout), "criticality - all clients\n")
+	s.limits(0, "candidate promote shop --yes")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, table(stdout), "criticality critical changed here\n")
+}
+
+// TestCandidateOverItsLimits: what becomes of requests over the limits that are tried is tried as the flags say.
+func TestCandidateOverItsLimits(t *testing.T) {
+	t.Parallel()
+	s := newLimitsServer(t)
+	s.limits(0, "candidate set shop --limit 5/60s --over-limit deny --max-wait 2s --max-waiting 4 --ban denials=7")
+	stdout, _ := s.limits(0, "get shop --candidate")
+	has(t, table(stdout), "over the limit deny\n", "max wait 2s, 4 at once\n", "ban denials=7,")
+	s.write("policies:\n  shop: {client: [{requests: 9}], over_limit: deny}\n")
+	s.limits(0, "candidate set shop --file FILE --over-limit reuse")
+	stdout, _ = s.limits(0, "get shop --candidate")
+	has(t, table(stdout), "client limits 9/60s\n", "over the limit reuse\n")
+	for _, args := range []string{"--over-limit wait", "--max-wait soon", "--ban denials=x"} {
+		s.limits(2, "candidate set shop --limit 5/60s "+args)
+	}
+}
+
+// TestPolicyOfADeletedClient: a server whose configuration names a client that is deleted, or not
+// registered yet, starts and serves. It says so in its log, /readyz, the metrics and limits list.
+func TestPolicyOfADeletedClient(t *testing.T) {
+	data := storeFile(t)
+	var ops, shop credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
+	runJSON(t, &credentials{}, "", "client", "create", "gone", "--data", data)
+	runJSON(t, &map[string]any{}, "", "client", "delete", "gone", "--data", data)
+	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit:\n  clients:\n    shop: { trusted: true }\n    gone: { trusted: true }\n"), 0o600))
+
+	o := serving(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
+	askToken(t, o.clients, shop)
+	const ready = `{"status":"ready","checks":{"configuration":"has a policy for unregistered clients: \"gone\""}}`
+	check.Equal(t, "/readyz for operators", strings.TrimSpace(page(t, o.operators+"/readyz")), ready)
+	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"), `{"status":"ready","checks":{"configuration":"has a policy for unregistered clients: 1"}}`)
+	has(t, page(t, o.operators+"/metrics"), "\noauth_policies_unregistered 1\n")
+	check.Eventually(t, "the log names it", func() bool {
+		return strings.Contains(o.log.String(), "level=WARN msg=\"configuration has a policy for an unregistered client\" client_id=gone field=rate_limit.clients.gone")
+	})
+	token := askToken(t, o.clients, ops)
+	listed := unregisteredIn(t, "--server", o.operators, "--token", token)
+	check.Equal(t, "unregistered", listed, []string{"gone not registered, trusted 100/60s 100/60s configuration file 0 0 0 -"})
+	o.stop(t)
+}
+
+// unregisteredIn returns the rows of the limits list of a server that are of clients which are not registered.
+// As JSON it has the same clients.
+func unregisteredIn(t *testing.T, flags ...string) (rows []string) {
+	t.Helper()
+	list := append([]string{"limits", "list"}, flags...)
+	text, _, _ := run(t, "", list...)
+	var names []string
+	for line := range strings.Lines(table(text)) {
+		if strings.Contains(line, " not registered") {
+			rows, names = append(rows, strings.TrimSpace(line)), append(names, strings.Fields(line)[0])
+		}
+	}
+	var listed struct {
+		Unregistered []string                      `json:"unregistered"`
+		Limits       []adminapi.UnregisteredClient `json:"limits_of_unregistered"`
+	}
+	runJSON(t, &listed, "", list...)
+	check.Equal(t, "names as JSON", slices.Equal(listed.Unregistered, names), true)
+	check.Equal(t, "limits as JSON", slices.EqualFunc(listed.Limits, names, func(c adminapi.UnregisteredClient, id string) bool { return c.ClientID == id }), true)
+	return rows
+}
+
+// TestLimitsListHasDeletedClients: a client that is deleted is listed as not registered as long as anything is
+// left of what operators have set for it, and no longer if it is registered again.
+func TestLimitsListHasDeletedClients(t *testing.T) {
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
+	does := func(line string, flags ...string) {
+		t.Helper()
+		runOK(t, "", append(strings.Fields(line), flags...)...)
+	}
+	for _, id := range []string{"policy", "tried", "user", "back"} {
+		does("client create "+id, "--data", data)
+	}
+	does("limits set --tier gold --user 9/60s --yes", at...)
+	does("limits set policy --tier gold --client 8/60s --yes", at...)
+	does("limits candidate set tried --client 7/60s", at...)
+	does("limits set user --for-user ada --user 6/60s --yes", at...)
+	does("limits trust back on", at...)
+	check.Equal(t, "unregistered while all are there", unregisteredIn(t, at...), nil)
+	for _, id := range []string{"policy", "tried", "user", "back"} {
+		does("client delete "+id, "--data", data)
+	}
+	does("client create back", "--data", data)
+	check.Equal(t, "unregistered", unregisteredIn(t, at...), []string{
+		"policy not registered, enforce 9/60s 8/60s changed here, tier gold 0 0 0 -",
+		"tried not registered, enforce 100/60s 100/60s default 0 0 0 0",
+		"user not registered, enforce 100/60s 100/60s default, 1 user's own 0 0 0 -",
+	})
+	check.Equal(t, "of those with a name", len(unregisteredIn(t, append(at, "--filter", "RIE")...)), 1)
+	does("limits unset policy --yes", at...)
+	does("limits unset user --for-user ada", at...)
+	does("limits unset tried --candidate", at...)
+	check.Equal(t, "unregistered after the removal", unregisteredIn(t, at...), nil)
+	o.stop(t)
+}
+
+// TestUnregisteredClientsAreReadByThePage: all pages, and those are listed that the filter has.
+func TestUnregisteredClientsAreReadByThePage(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after := r.URL.Query().Get("after")
+		switch strings.TrimPrefix(r.URL.Path, adminapi.Prefix) {
+		case "/clients":
+			_, _ = w.Write([]byte(`{"clients":[]}`))
+		case "/unregistered":
+			asked = append(asked, after)
+			next := map[string]string{"": "b1", "b1": "b2"}[after]
+			_, _ = fmt.Fprintf(w, `{"unregistered":[{"client_id":"a%[1]s"},{"client_id":"c%[1]s"}],"next":%[2]q}`, after, next)
+		}
+	}))
+	t.Cleanup(server.Close)
+	flags := asOperator(server.URL)
+	check.Equal(t, "rows", len(unregisteredIn(t, append(flags, "--filter", "c")...)), 3)
+	check.Equal(t, "asked, by two commands", asked, []string{"", "b1", "b2", "", "b1", "b2"})
 }

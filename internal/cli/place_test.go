@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
+	"oauth-server/internal/cli/connect"
 )
 
 // TestServerOfTheEnvironment: OAUTH_SERVER is where client and user work, as limits do, and never the store
@@ -148,6 +150,335 @@ func TestNamesOfDots(t *testing.T) {
 		stdout, stderr, _ := runWith(t, environ, adaPassword, append(strings.Fields(step.args), "--no-cache")...)
 		if !strings.Contains(stdout+stderr, step.says) || strings.Contains(stderr, "no issuer at") {
 			t.Errorf("%s: %s%s", step.args, stdout, stderr)
+		}
+	}
+}
+
+// TestRegisteringWhileServing: what README shows works while the server has the file, without an admin
+// client, and what is registered works at once.
+func TestRegisteringWhileServing(t *testing.T) {
+	data := storeFile(t)
+	server := serving(t, "serve", "--data", data)
+	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
+	var shop credentials
+	_, stderr, status := run(t, "", on("client create web --public --redirect-uri http://127.0.0.1/callback")...)
+	if want := "using the admin API at " + server.operators + ", because that server holds " + data + "\n"; status != command.ExitOK || stderr != want {
+		t.Errorf("status %d: %q, want %q", status, stderr, want)
+	}
+	runJSON(t, &shop, "", on("client create shop --grant client_credentials --scope orders:read")...)
+	askToken(t, server.clients, shop)
+	var updated struct{ Scopes []string }
+	runJSON(t, &updated, "", on("client update shop --add-scope orders:write --remove-scope orders:read")...)
+	check.Equal(t, "scopes", updated.Scopes, []string{"orders:write"})
+	var second credentials
+	runJSON(t, &second, "", on("client rotate-secret shop --overlap 1h")...)
+	askToken(t, server.clients, shop) // the one before is still good
+	askToken(t, server.clients, second)
+	var shown struct{ Secrets []struct{ ID string } }
+	runJSON(t, &shown, "", on("client show shop")...)
+	check.Equal(t, "secrets", len(shown.Secrets), 2)
+	for _, step := range []struct{ args, says string }{
+		{"client rotate-secret shop --end-former", "ended the old secret"},
+		{"client update shop --resource-server", "resource server"},
+		{"client revoke shop", "revoked all tokens"},
+		{"client rotate-secret shop", "client_secret"},
+		{"client list --prefix sh", "shop"},
+		{"user create Ada --password-stdin --operator=read", "created user ada"},
+		{"user operator ada on", "user ada may now use the admin API"},
+		{"user show ADA", "operator  write"},
+		{"user revoke ada --session all", "ended 0 sessions"},
+		{"user revoke ada --family all", "ended 0 families"},
+		{"user passwd ada --password-stdin", "changed the password of user ada"},
+		{"user revoke ada", "ended the sessions"},
+		{"user unlock ada", "no longer slowed down"},
+		{"user delete ada", "deleted user ada"},
+		{"client delete shop", "deleted client shop"},
+	} {
+		has(t, runOK(t, adaPassword, on(step.args)...), step.says)
+	}
+	for args, says := range map[string]string{
+		"client show nobody": `client "nobody" does not exist`, "user show nobody": `user "nobody" does not exist`,
+		"client create web": `client "web" already exists`, "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
+		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
+		"client rotate-secret shop --end-former": "does not exist", "user revoke bob --session x": "no such",
+	} {
+		_, stderr, status := run(t, "password2026", on(args)...)
+		if status == command.ExitOK || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
+// TestServerNamed: with --server the command acts as the operator that it is given.
+func TestServerNamed(t *testing.T) {
+	data := storeFile(t)
+	var ops, old credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	runJSON(t, &old, "", "client", "create", "old", "--scope", "ratelimit:write", "--audience", "urn:oauth-server:admin", "--data", data)
+	server := serving(t, "serve", "--data", data)
+	as := func(c credentials, args ...string) []string {
+		return append(args, "--server", server.operators, "--client-id", c.ClientID, "--client-secret", c.ClientSecret, "--no-cache")
+	}
+	var made credentials
+	runJSON(t, &made, "", as(ops, "client", "create", "shop", "--reason", "ticket 9")...)
+	askToken(t, server.clients, made)
+	runOK(t, "", as(old, "client", "list")...)
+	runFails(t, command.ExitFailed, "client update ID --admin", "", as(old, "client", "delete", "shop")...)
+	runFails(t, command.ExitFailed, "could not make another one afterwards; to do it anyway, add --confirm 'ops'\n", "", as(ops, "client", "delete", "ops")...)
+	runFails(t, command.ExitUsage, "cannot be used together", "", append(as(ops, "client", "list"), "--data", data)...)
+	run(t, "", "client", "delete", "shop", "--data", data)
+	var audit struct {
+		Entries []struct {
+			Action, Target, Reason string
+			Actor                  struct {
+				ClientID string `json:"client_id"`
+				Store    string
+			}
+		}
+	}
+	runJSON(t, &audit, "", as(ops, "limits", "audit", "--target", "clients/shop")...)
+	if e := audit.Entries; len(e) != 2 || e[0].Actor.Store != connect.Whoami() || e[1].Actor.ClientID != "ops" || e[1].Reason != "ticket 9" {
+		t.Errorf("%+v", e)
+	}
+	stdout, _, _ := run(t, "", as(ops, "limits", "audit")...)
+	if !strings.Contains(stdout, connect.Whoami()+" (store)") || strings.Contains(stdout, made.ClientSecret) {
+		t.Errorf("the trail:\n%s", stdout)
+	}
+}
+
+// TestAddressThatIsLeft: what a killed server has left beside its file is not believed.
+//
+// Attack (operators): An impostor at the server's address. Commands send no credentials before
+// the server proves that it has the local key. Also app.TestKeyOverTLS.
+func TestAddressThatIsLeft(t *testing.T) {
+	data := storeFile(t)
+	server := serving(t, "serve", "--data", data)
+	left, err := os.ReadFile(data + ".admin")
+	check.OK(t, err)
+	server.stop(t)
+	check.OK(t, os.WriteFile(data+".admin", left, 0o600)) // as after a kill
+	_, stderr, status := run(t, "", "client", "create", "shop", "--data", data)
+	if status != command.ExitOK || !strings.Contains(stderr, "using the store "+data+" directly") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+
+	// Another program has the address now, and this process the file, without an admin address.
+	servingAt(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", data)
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || r.URL.Path != "/healthz" {
+			t.Errorf("it was sent %s %s", r.URL, r.Header)
+		}
+		w.Header().Set(adminlocal.ProofHeader, "guessed")
+	}))
+	defer impostor.Close()
+	var access adminlocal.Access
+	check.OK(t, json.Unmarshal(left, &access))
+	access.URL = impostor.URL
+	check.OK(t, access.Write(data))
+	for _, says := range []string{"another server", "has no known admin address"} {
+		_, stderr, status = run(t, "", "client", "list", "--data", data)
+		if status != command.ExitFailed || !strings.Contains(stderr, says) || !strings.Contains(stderr, "stop it first") {
+			t.Errorf("status %d: %s", status, stderr)
+		}
+		check.OK(t, os.RemoveAll(data+".admin"))
+	}
+}
+
+// TestAddressIsRemoved: a server that stops takes the file with it.
+func TestAddressIsRemoved(t *testing.T) {
+	data := storeFile(t)
+	server := serving(t, "serve", "--data", data)
+	info, err := os.Stat(data + ".admin")
+	check.OK(t, err)
+	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
+	server.stop(t)
+	files, err := filepath.Glob(data + "*")
+	check.OK(t, err)
+	check.Equal(t, "files", files, []string{data})
+}
+
+// withoutPlace removes the line that says where a command works.
+func withoutPlace(stderr string) string {
+	if rest, is := strings.CutPrefix(stderr, "using "); is {
+		_, stderr, _ = strings.Cut(rest, "\n")
+	}
+	return stderr
+}
+
+// TestAdminClientThatIsLockedOut: the command says so, and does what it was asked for.
+func TestAdminClientThatIsLockedOut(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "x.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { requests: 1, window: 24h } ] } }\n"), 0o600))
+	serving(t, "serve", "--data", data, "--config", file)
+	for _, step := range []struct {
+		args string
+		says bool
+	}{{"client create shop", false}, {"client update shop --admin", true}, {"client create ops --admin", true}} {
+		_, stderr, status := run(t, "", append(strings.Fields(step.args), "--data", data)...)
+		if status != command.ExitOK || strings.Contains(stderr, "lock this client out of the admin API: the limit ") != step.says {
+			t.Errorf("%s: status %d: %s", step.args, status, stderr)
+		}
+	}
+}
+
+// TestNewStoreIsConfirmed: a command in the wrong directory must not make another store without a word.
+func TestNewStoreIsConfirmed(t *testing.T) {
+	for _, args := range [][]string{{"client", "create", "shop"}, {"user", "create", "ada", "--password-stdin"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			path, err := filepath.Abs("oauth-server.db")
+			check.OK(t, err)
+			stdin := func(answer string) string {
+				if args[0] == "user" {
+					return adaPassword + "\n" // all of it is the password
+				}
+				return answer
+			}
+			answers := []string{"", "n\n", "\n"}
+			if args[0] == "user" {
+				answers = answers[:1]
+			}
+			for _, answer := range answers {
+				out, stderr, status := run(t, stdin(answer), args...)
+				if status != command.ExitFailed || out != "" || !strings.Contains(stderr, path) ||
+					!strings.HasSuffix(stderr, "nothing was changed: give another --data, or confirm with --create\n") {
+					t.Errorf("after %q: status %d: %s%s", answer, status, out, stderr)
+				}
+				if _, err := os.Stat(path); err == nil {
+					t.Fatal("a data file was made")
+				}
+			}
+			if args[0] == "client" {
+				if _, stderr, status := run(t, "y\n", args...); status != command.ExitOK || !strings.Contains(stderr, "Continue? [y/N] ") {
+					t.Errorf("confirmed: status %d: %s", status, stderr)
+				}
+				check.OK(t, os.Remove(path))
+			}
+			_, stderr, status := run(t, stdin(""), append(args, "--create")...)
+			if status != command.ExitOK || strings.Contains(stderr, "[y/N]") || !strings.Contains(stderr, "using the store "+path+" directly\n") {
+				t.Errorf("--create: status %d: %s", status, stderr)
+			}
+		})
+	}
+}
+
+// TestEmptyStoreStaysEmpty: a data file that was cut to nothing is not laid out, and shown as one without clients, by a command that
+// was not told to make one.
+func TestEmptyStoreStaysEmpty(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	check.OK(t, os.WriteFile(empty, nil, 0o600))
+	for _, line := range []string{
+		"client list", "client show shop", "client create shop", "client delete shop", "client rotate-secret shop", "user list", "user show ada", "keys list",
+		"keys rotate", "backup " + empty + ".backup",
+	} {
+		out, stderr, status := run(t, "", append(strings.Fields(line), "--data", empty)...)
+		if status != command.ExitFailed || out != "" || !strings.Contains(stderr, "it is empty") {
+			t.Errorf("%s: status %d: %s%s", line, status, out, stderr)
+		}
+	}
+	info, err := os.Stat(empty)
+	check.OK(t, err)
+	check.Equal(t, "size", info.Size(), 0)
+	runOK(t, "", "client", "create", "shop", "--create", "--data", empty)
+}
+
+func TestCommandsNameTheirStore(t *testing.T) {
+	data := storeFile(t)
+	for _, line := range []string{
+		"client create shop --create", "client rotate-secret shop", "client revoke shop", "client show shop",
+		"client list", "user list -o json", "client delete shop",
+	} {
+		_, stderr, status := run(t, "", append(strings.Fields(line), "--data", data)...)
+		if status != command.ExitOK || strings.Count(stderr, "using the store "+data+" directly\n") != 1 {
+			t.Errorf("%s: status %d: %s", line, status, stderr)
+		}
+	}
+	db := database(t)
+	runOK(t, "", append([]string{"migrate", "up"}, db...)...)
+	_, stderr, status := run(t, "", append([]string{"client", "create", "shop"}, db...)...)
+	if status != command.ExitOK || !strings.Contains(stderr, "using the database ") || !strings.Contains(stderr, "within two seconds") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// TestImportIntoANewStore: what it reads is no answer, so only the flag makes the data file.
+func TestImportIntoANewStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const line = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}` + "\n"
+	runFails(t, command.ExitFailed, "confirm with --create", line, "client", "import", "-")
+	if _, err := os.Stat("oauth-server.db"); err == nil {
+		t.Error("a data file was made")
+	}
+	runOK(t, line, "client", "import", "-", "--create")
+}
+
+// TestNoStoreForNothing: a command that fails for what it was given, or only checks, neither asks for a data
+// file nor makes one.
+func TestNoStoreForNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const good, bad = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}`, `{"client_id": "x"}`
+	for _, tt := range []struct {
+		in     string
+		args   []string
+		status int
+		says   string
+	}{
+		{"", []string{"user", "import", "nosuch.jsonl", "--create"}, command.ExitUsage, "nosuch.jsonl"},
+		{"y\n", []string{"client", "create", "bad id"}, command.ExitUsage, "id"},
+		{"y\n", []string{"client", "create", "bad id", "--create"}, command.ExitUsage, "id"},
+		{"y\n", []string{"client", "create", "x", "--scope", "openid"}, command.ExitUsage, "openid"},
+		{"password2026", []string{"user", "create", "ada", "--password-stdin", "--create"}, command.ExitUsage, "easy to guess"},
+		{adaPassword, []string{"user", "create", "a b", "--password-stdin", "--create"}, command.ExitUsage, "username"},
+		{good, []string{"client", "import", "-", "--check"}, command.ExitOK, "the file is valid: 1 client"},
+		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, command.ExitFailed, "1 of 2 lines are valid"},
+		{good + "\n" + bad, []string{"client", "import", "-", "--create"}, command.ExitFailed, "Nothing was imported"},
+		{bad, []string{"client", "import", "-", "--create", "--partial"}, command.ExitFailed, "imported 0 clients"},
+		{"", []string{"client", "import", "-", "--create"}, command.ExitOK, "imported 0 clients"},
+	} {
+		stdout, stderr, status := run(t, tt.in, tt.args...)
+		if status != tt.status || !strings.Contains(stdout+stderr, tt.says) || strings.Contains(stderr, "[y/N]") {
+			t.Errorf("%v: status %d: %s%s", tt.args, status, stdout, stderr)
+		}
+		if _, err := os.Stat("oauth-server.db"); err == nil {
+			t.Fatalf("%v: a data file was made", tt.args)
+		}
+	}
+	if stdout, stderr, status := run(t, good+"\n"+bad, "client", "import", "-", "--create", "--partial"); status != command.ExitFailed || !strings.Contains(stdout, "imported 1 client\n") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+// TestCompletionsOfTheStore: what is offered comes from where the command would work: from the store, or
+// from the server that has it open, without an admin client. Nothing is made or said.
+func TestCompletionsOfTheStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	offered := func(typed string) string {
+		stdout, stderr, _ := run(t, "", strings.Split("__complete "+typed, " ")...)
+		if strings.Contains(stderr, "using") {
+			t.Errorf("%s: %s", typed, stderr)
+		}
+		names, _, _ := strings.Cut(stdout, ":")
+		return strings.Join(strings.Fields(names), " ")
+	}
+	for _, typed := range []string{"client show ", "client create x --create --label "} {
+		check.Equal(t, typed+" without a store", offered(typed), "")
+	}
+	if _, err := os.Stat("oauth-server.db"); err == nil {
+		t.Fatal("a data file was made")
+	}
+	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create", "--label", "team=payments")
+	runJSON(t, &credentials{}, "", "client", "create", "app")
+	addUsers(t, nil, "ada", "adam", "bob")
+	for _, where := range []string{"in the store", "on the server that has it"} {
+		if where != "in the store" {
+			serving(t, "serve")
+		}
+		for typed, want := range map[string]string{
+			"client show ": "app shop", "client rotate-secret s": "shop",
+			"client list --label ": "team=payments", "client update shop --remove-label ": "team",
+			"user show ": "ada adam bob", "user show ada": "ada adam", "user show adam": "adam",
+		} {
+			check.Equal(t, typed+where, offered(typed), want)
 		}
 	}
 }

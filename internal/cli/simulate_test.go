@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -253,4 +254,213 @@ func TestSimulateDoc(t *testing.T) {
 		}
 	}
 	check.Equal(t, "commands that were run", ran >= 3, true)
+}
+
+// TestSimulateReport: --report writes a page that has the same as the answer, before --top cuts it.
+func TestSimulateReport(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + strings.TrimPrefix(burst(2, "billing", "bob"), "time,client,user,grant\n")})
+	stdout := runOK(t, "", "simulate", "log.csv", "--top", "1", "--limit", "2/60s", "--report", "out.html")
+	check.Equal(t, stdout, strings.Contains(stdout, "1 client is left out here."), true)
+	page, err := os.ReadFile("out.html")
+	check.OK(t, err)
+	for _, want := range []string{"shop", "billing", "2/60s", "Requests over time", "Limits compared"} {
+		check.Equal(t, want+" in the page", bytes.Contains(page, []byte(want)), true)
+	}
+}
+
+// TestSimulateFilesCannotBeWritten: it is said before the long work, and nothing is left behind.
+func TestSimulateFilesCannotBeWritten(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada"), "limits.yaml": "{}\n", "old.html": ""})
+	for _, tt := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"log.csv --report none/out.html", command.ExitFailed, "--report: open none/out.html: no such file"},
+		{"log.csv --target 50% --write log.csv", command.ExitUsage, "--write: refusing to overwrite log.csv: it is an input; name another file"},
+		{"log.csv --target 50% --write ./log.csv", command.ExitUsage, "--write: refusing to overwrite ./log.csv: it is an input"},
+		{"log.csv --policies limits.yaml --target 50% --write limits.yaml", command.ExitUsage, "--write: refusing to overwrite limits.yaml: it is an input"},
+		{"log.csv --target 50% --write old.html --report old.html", command.ExitUsage, "--report: refusing to overwrite old.html: it is also the file of --write"},
+		{"log.csv --report log.csv", command.ExitUsage, "--report: log.csv does not end with .html or .htm"},
+		{"log.csv --target 50% --write none/out.yaml --report out.html", command.ExitFailed, "--write: open none/out.yaml: no such file"},
+	} {
+		stdout, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
+		check.Equal(t, tt.args, status, tt.status)
+		check.Equal(t, tt.args, stdout, "")
+		check.Equal(t, stderr, strings.Contains(stderr, tt.want), true)
+	}
+	left, err := os.ReadDir(".")
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 3)
+	log, err := os.ReadFile("log.csv")
+	check.OK(t, err)
+	check.Equal(t, "the log", string(log), burst(3, "shop", "ada"))
+}
+
+const (
+	keycloakLogin = `{"time":1763280000000,"type":"CLIENT_LOGIN","realmId":"shop","clientId":"shop"}` + "\n"
+	keycloakOther = `{"time":1763280000000,"type":"LOGIN","realmId":"shop","clientId":"shop"}` + "\n"
+)
+
+// TestSimulateLines: it is said how many entries were left out, also if that was all of them.
+func TestSimulateLines(t *testing.T) {
+	inTemp(t, map[string]string{
+		"some.json": keycloakLogin + keycloakOther + keycloakLogin, "none.json": keycloakOther + keycloakOther, "all.json": keycloakLogin,
+		"bad.json": keycloakLogin + "{\n", "other.json": `{"date":"2026-11-16T09:00:00Z","type":"s","log_id":"1"}`,
+	})
+	for args, want := range map[string]string{
+		"some.json": "Reading some.json as keycloak.\nOf 3 entries, 2 are token requests, 1 is skipped as something else.\n",
+		"all.json":  "Reading all.json as keycloak.\n",
+		"bad.json":  "Of 2 entries, 1 is a token request, 1 cannot be read (50 %):\n  bad.json:2: ",
+		"none.json": "Of 2 entries, 0 are token requests, 2 are skipped as something else.\n" +
+			"oauth-server: no token requests in none.json (read as keycloak); if the format is wrong, give --format",
+		"other.json --format auth0":  "Of 1 entry, 0 are token requests, 1 is skipped as something else.\noauth-server: no token requests in other.json (read as auth0);",
+		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):\n  all.json:1: line: is not an entry of a tenant log",
+		"all.json some.json -o text": "Of 4 entries, 3 are token requests, 1 is skipped as something else.\n",
+	} {
+		_, stderr, _ := run(t, "", append([]string{"simulate"}, strings.Fields(args)...)...)
+		has(t, stderr, want)
+		check.Equal(t, args+": said", strings.Contains(stderr, "entries, ") || strings.Contains(stderr, "entry, "), !strings.HasPrefix(args, "all.json") || strings.Contains(args, " -"))
+	}
+}
+
+// TestSimulateStrict: a log that was not read to its end has no answer.
+func TestSimulateStrict(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + "yesterday,shop,ada,refresh_token\n"})
+	for _, output := range []string{"text", "json"} {
+		stdout, stderr, status := run(t, "", "simulate", "log.csv", "--strict", "-o", output, "--report", "out.html", "--target", "50%", "--write", "out.yaml")
+		check.Equal(t, "status", status, command.ExitFailed)
+		check.Equal(t, "output", stdout, "")
+		has(t, stderr, "Reading log.csv as csv.\noauth-server: stopped at the first unreadable line: log.csv:5")
+	}
+	left, err := os.ReadDir(".")
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 1)
+}
+
+// TestSimulateEmptyColumns: a column in which no client has anything is left out.
+func TestSimulateEmptyColumns(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + strings.TrimPrefix(burst(1, "web", "bob"), "time,client,user,grant\n")})
+	text, _, _ := run(t, "", "simulate", "log.csv")
+	has(t, text, "REFUSED  USERS HIT  WASTED\n")
+	text, _, _ = run(t, "", "simulate", "log.csv", "--limit", "2/60s", "--target", "50%")
+	has(t, text, "leaves 50 % of the clients untouched")
+	const narrow = "settings: { default: { user: [ { requests: 2, window: 60s } ] } }"
+	check.OK(t, os.WriteFile("limits.yaml", []byte(narrow), 0o600))
+	text, _, _ = run(t, "", "simulate", "log.csv", "--policies", "limits.yaml")
+	has(t, text, "USERS HIT  WORST MINUTE               BLOCKED  WAIT  WASTED\n", "web     1         1         0       0 %      0          -")
+}
+
+// TestSimulateOne: one is not written as many, and answers that are all the same not as a range.
+func TestSimulateOne(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": "time,client,user,grant\n2026-11-16T09:00:00Z,shop,,refresh_token\n2026-11-17T09:00:00Z,shop,ada,refresh_token\n"})
+	text, stderr, _ := run(t, "", "simulate", "log.csv", "--target", "100%")
+	has(t, stderr, "1 user request has no user and is counted for the client itself.\n")
+	has(t, text, "Leaving out any one of the 2 days, it is 1.\n")
+}
+
+// TestSimulateApplied: the answer says under which limits it is, in every form, and keeps them apart from those found.
+func TestSimulateApplied(t *testing.T) {
+	const builtIn = "the built-in limits, 100/60s"
+	inTemp(t, map[string]string{
+		"log.csv":    burst(5, "shop", "ada", ""),
+		"none.yaml":  "{}\n",
+		"user.yaml":  "rate_limit: { default: { user: [ { requests: 3, window: 60s } ] } }\nstore: { mongodb: { uri: mongodb://secret } }\n",
+		"both.yaml":  "# of both\nsettings: { default: { user: [ { requests: 4, window: 60s } ], client: [ { requests: 4, window: 60s } ] } }\n",
+		"other.yaml": "log: { level: info }\n",
+	})
+	for _, tt := range []struct {
+		args, under string
+		names       []string
+		text        string // of the first
+	}{
+		{"", "the built-in limits, 100/60s", []string{"built in"}, "requests: 100"},
+		{"--policies none.yaml", "the limits of none.yaml and, for other users and clients, " + builtIn, []string{"none.yaml", "built in"}, "{}"},
+		{"--policies other.yaml", "the limits of other.yaml and, for other users and clients, " + builtIn, []string{"other.yaml", "built in"}, "rate_limit: {}"},
+		{"--policies user.yaml", "the limits of user.yaml and, for other clients, " + builtIn, []string{"user.yaml", "built in"}, "requests: 3"},
+		{"--policies both.yaml", "the limits of both.yaml", []string{"both.yaml"}, "# of both"},
+		{"--policies user.yaml --policies both.yaml --target 50%", "the limits of both.yaml and user.yaml", []string{"both.yaml", "user.yaml"}, "# of both"},
+	} {
+		args := append([]string{"simulate", "log.csv", "--report", "out.html"}, strings.Fields(tt.args)...)
+		stdout, _, _ := run(t, "", args...)
+		has(t, stdout, " under "+tt.under+".\n")
+		var r simulate.Result
+		runJSON(t, &r, "", args...)
+		check.Equal(t, tt.args, r.Under, tt.under)
+		var names []string
+		for _, p := range r.Policies {
+			names = append(names, p.Name)
+			check.Equal(t, "a secret in "+p.Name, strings.Contains(p.Text, "secret"), false)
+		}
+		check.Equal(t, tt.args, names, tt.names)
+		has(t, r.Policies[0].Text, tt.text)
+		page, err := os.ReadFile("out.html")
+		check.OK(t, err)
+		has(t, string(page), "under "+tt.under, ">Limits in this simulation<", tt.text)
+		check.Equal(t, "limits found", strings.Contains(string(page), ">Limits found<"), strings.Contains(tt.args, "--target"))
+		check.Equal(t, "limits found", strings.Contains(r.Found, "requests: 5"), strings.Contains(tt.args, "--target"))
+	}
+}
+
+// TestSimulateAbsentClients: limits of clients that send nothing are named.
+func TestSimulateAbsentClients(t *testing.T) {
+	inTemp(t, map[string]string{
+		"log.csv":   burst(5, "portal", "ada"),
+		"one.yaml":  "policies: { portals: { trusted: true }, portal: { trusted: true } }\n",
+		"many.yaml": "policies: { a1: {}, a2: {}, a3: {}, a4: {}, a5: {} }\noverrides: { a6 ada: { user: [ { requests: 3, window: 60s } ] } }\n",
+	})
+	for file, want := range map[string]string{
+		"one.yaml":  "The log has no requests of a client with its own limits: portals (did you mean portal?).\n",
+		"many.yaml": "The log has no requests of 6 clients with their own limits: a1, a2, a3, a4, a5, … and 1 more.\n",
+	} {
+		_, stderr, _ := run(t, "", "simulate", "log.csv", "--policies", file)
+		has(t, stderr, want)
+	}
+}
+
+// TestSimulateKeeps: --write keeps what the file of limits has beside the settings.
+func TestSimulateKeeps(t *testing.T) {
+	inTemp(t, map[string]string{
+		"log.csv": burst(5, "shop", "ada") + strings.TrimPrefix(burst(7, "batch", ""), "time,client,user,grant\n"),
+		"limits.yaml": "settings: { note: kept }\ntiers: { gold: { client: [ { requests: 60, window: 60s } ] } }\npolicies: { batch: { tier: gold } }\n" +
+			"overrides: { shop ada: { user: [ { requests: 9, window: 60s } ] } }\ncandidates: { batch: { client: [ { requests: 5, window: 60s } ] } }\n",
+	})
+	runOK(t, "", "simulate", "log.csv", "--policies", "limits.yaml", "--target", "100%", "--write", "found.yaml")
+	text, err := os.ReadFile("found.yaml")
+	check.OK(t, err)
+	has(t, string(text), "requests: 5", "note: kept", "tiers:\n  gold:", "policies:\n  batch:\n    tier: gold", "overrides:\n  shop ada:", "candidates:\n  batch:")
+	var before, after simulate.Result
+	runJSON(t, &before, "", "simulate", "log.csv", "--policies", "limits.yaml")
+	runJSON(t, &after, "", "simulate", "log.csv", "--policies", "found.yaml")
+	check.Equal(t, "denied", after.Total.Denied, before.Total.Denied)
+}
+
+// TestSimulateNothingToFind: where no limit denies anything there is no lowest one, and the file of an earlier run stays.
+func TestSimulateNothingToFind(t *testing.T) {
+	const before = "settings: {}\n"
+	inTemp(t, map[string]string{
+		"failed.csv":  "time,client,user,status\n2026-11-16T09:00:00Z,shop,ada,401\n",
+		"log.csv":     burst(3, "shop", "ada"),
+		"trusts.yaml": "policies: { shop: { trusted: true } }\n",
+		"found.yaml":  before,
+	})
+	for _, args := range []string{"failed.csv", "log.csv --policies trusts.yaml", "log.csv --policies trusts.yaml --of requests"} {
+		stdout, stderr, status := run(t, "", append([]string{"simulate", "--target", "99%", "--write", "found.yaml"}, strings.Fields(args)...)...)
+		check.Equal(t, args+": status", status, command.ExitFailed)
+		has(t, stderr, "no requests to find a limit for")
+		has(t, stdout, "shop")
+		text, err := os.ReadFile("found.yaml")
+		check.OK(t, err)
+		check.Equal(t, args+": the file", string(text), before)
+	}
+}
+
+// TestLongNamesAreShortened: a table stays readable.
+func TestLongNamesAreShortened(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": burst(3, "begins-"+strings.Repeat("x", 500)+"-ends", "ada")})
+	stdout, _, _ := run(t, "", "simulate", "log.csv")
+	has(t, stdout, "begins-xxx", "xxx-ends ", "…")
+	if strings.Contains(stdout, strings.Repeat("x", 100)) {
+		t.Error(stdout)
+	}
 }

@@ -2,10 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"math"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
@@ -216,4 +225,193 @@ func TestTokenRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSecretGoesToTheServerOnly: the commands of operators send their secret to the address that they were given, once that
+// answers as an issuer for itself, and to no other one that an answer names.
+//
+// Attack (operators): Stealing an operator's secret. Commands send it to the given address only,
+// whatever metadata and redirects name. Also tokenclient.TestMetadataThatCannotBeTrusted.
+func TestSecretGoesToTheServerOnly(t *testing.T) {
+	const secret = "secret-of-the-operator"
+	for name, tt := range map[string]struct {
+		metadata func(own, thief string) map[string]string // nil: there are none
+		redirect string                                    // path whose requests are sent to the thief
+		own      bool                                      // the server itself gets it
+	}{
+		"no metadata":             {nil, "", false},
+		"of another issuer":       {func(_, thief string) map[string]string { return document(thief, thief) }, "", false},
+		"of an issuer below":      {func(own, _ string) map[string]string { return document(own+"/stolen", own) }, "", false},
+		"endpoint elsewhere":      {document, "", false},
+		"endpoint far away":       {func(own, _ string) map[string]string { return document(own, "https://thief.example") }, "", false},
+		"redirected metadata":     {func(own, _ string) map[string]string { return document(own, own) }, "/.well-known/oauth-authorization-server", false},
+		"redirected request":      {func(own, _ string) map[string]string { return document(own, own) }, "/token", true},
+		"redirected call with it": {func(own, _ string) map[string]string { return document(own, own) }, "/admin/v1/clients", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			had := func(into *bool) func(r *http.Request) {
+				return func(r *http.Request) {
+					_, password, _ := r.BasicAuth()
+					*into = *into || password == secret || r.PostFormValue("client_secret") == secret
+				}
+			}
+			var stolen, sent, leaked bool
+			thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				had(&stolen)(r)
+				leaked = leaked || r.Header.Get("Authorization") != ""
+				w.WriteHeader(http.StatusNotFound)
+			}))
+			t.Cleanup(thief.Close)
+			own := httptest.NewUnstartedServer(nil)
+			own.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				had(&sent)(r)
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("WWW-Authenticate", `Bearer realm="x", issuer="`+thief.URL+`"`)
+				switch {
+				case r.URL.Path == tt.redirect:
+					http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusTemporaryRedirect)
+				case strings.HasPrefix(r.URL.Path, "/.well-known/") && tt.metadata != nil:
+					check.OK(t, json.NewEncoder(w).Encode(tt.metadata("http://"+r.Host, thief.URL)))
+				case r.URL.Path == "/token":
+					check.OK(t, json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 60}))
+				default:
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			})
+			own.Start()
+			t.Cleanup(own.Close)
+			stderr := runFails(t, command.ExitFailed, "", "", "limits", "list", "--server", own.URL, "--client-id", "ops", "--client-secret", secret, "--no-cache")
+			check.Equal(t, "stolen", stolen || leaked, false)
+			check.Equal(t, "sent", sent, tt.own)
+			if !tt.own {
+				has(t, stderr, "no issuer at", "--issuer")
+			}
+		})
+	}
+}
+
+func document(issuer, endpoint string) map[string]string {
+	return map[string]string{"issuer": issuer, "token_endpoint": endpoint + "/token"}
+}
+
+// TestOperatorsGetTokensOnTheAdminAddress: also where the issuer cannot be reached, by any name of the address. Guesses count
+// wherever they were made.
+func TestOperatorsGetTokensOnTheAdminAddress(t *testing.T) {
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	server := serving(t, "serve", "--data", data, "--issuer", "https://auth.example", "--trusted-proxies", "127.0.0.0/8",
+		"--failed-attempts-clients-per-name", "3")
+	operatorsWork(t, server, ops)
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.operators, "http://"), ":")
+	runOK(t, "", "limits", "list", "--server", "http://localhost:"+port, "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache") // by another name
+	token, stderr, status := run(t, "", "token", "--issuer", server.operators, "--grant", "client_credentials", "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache")
+	if status != command.ExitOK || len(strings.TrimSpace(token)) == 0 {
+		t.Errorf("oauth-server token: %s", stderr)
+	}
+	for path, want := range map[string]int{"/": 404, "/authorize": 404, "/sign-in": 404, "/introspect": 404, "/revoke": 404, "/token": 405} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.operators+path, nil)
+		check.OK(t, err)
+		status, _ := send(t, req)
+		check.Equal(t, path, status, want)
+	}
+	form := url.Values{"grant_type": {"client_credentials"}}
+	for i, at := range []string{server.clients, server.operators, server.clients} {
+		status, body := postForm(t, at+"/token", credentials{ClientID: "ops", ClientSecret: "wrong"}, form)
+		if status != http.StatusUnauthorized {
+			t.Fatalf("guess %d: status %d: %s", i+1, status, body)
+		}
+	}
+	for _, at := range []string{server.operators, server.clients} {
+		status, body := postForm(t, at+"/token", credentials{ClientID: "ops", ClientSecret: "wrong"}, form)
+		if status != http.StatusTooManyRequests {
+			t.Errorf("a guess too many at %s: status %d: %s", at, status, body)
+		}
+	}
+	server.stop(t)
+}
+
+// operatorsWork runs a command with nothing but the admin address of a server and a secret.
+func operatorsWork(t *testing.T, server operated, ops credentials) {
+	t.Helper()
+	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=" + ops.ClientID, "OAUTH_CLIENT_SECRET=" + ops.ClientSecret + "\r\n"}
+	if stdout, stderr, status := runWith(t, environ, "", "limits", "list", "--all", "--no-cache"); status != command.ExitOK || !strings.Contains(stdout, ops.ClientID) {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+// selfSigned writes a certificate for these hosts, or 127.0.0.1, that is its own CA, and its key.
+func selfSigned(t *testing.T, hosts ...string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check.OK(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: hosts, IsCA: true, BasicConstraintsValid: true,
+	}
+	if len(hosts) == 0 {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	check.OK(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	check.OK(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		check.OK(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	}
+	return cert, key
+}
+
+// The limits commands reach an admin address that has HTTPS and asks for a client certificate, and get their token
+// there, or from an issuer that is given, without that certificate.
+func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
+	cert, key := selfSigned(t)
+	ownCert, ownKey := selfSigned(t)
+	strangerCert, strangerKey := selfSigned(t)
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	server := serving(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key, "--admin-client-ca", ownCert)
+	address := "https://" + strings.TrimPrefix(server.operators, "http://")
+	limits := func(environ []string, args ...string) (string, int) {
+		var out, errs bytes.Buffer
+		c := &command.Env{In: strings.NewReader(""), Out: &out, ErrOut: &errs, Environ: append(environ, "OAUTH_CLIENT_SECRET="+ops.ClientSecret)}
+		args = append([]string{"limits", "list", "--all", "--server", address, "--client-id", "ops", "--no-cache"}, args...)
+		status := execute(t.Context(), c, args)
+		return out.String() + errs.String(), status
+	}
+	own := []string{"--ca-file", cert, "--cert-file", ownCert, "--key-file", ownKey}
+	if text, status := limits(nil, own...); status != command.ExitOK || !strings.Contains(text, "ops") {
+		t.Errorf("status %d: %s", status, text)
+	}
+	if text, status := limits([]string{"OAUTH_CA_FILE=" + cert, "OAUTH_CERT_FILE=" + ownCert, "OAUTH_KEY_FILE=" + ownKey}); status != command.ExitOK {
+		t.Errorf("by the environment: status %d: %s", status, text)
+	}
+	issuer := "https://" + strings.TrimPrefix(server.clients, "http://")
+	for _, given := range []string{issuer, address} {
+		if text, status := limits(nil, append(own, "--issuer", given)...); status != command.ExitOK {
+			t.Errorf("with the issuer %s: status %d: %s", given, status, text)
+		}
+	}
+	// In TLS 1.3 the client has finished when the server refuses its certificate, so the message varies.
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"CA not trusted":       {own[2:], command.ExitFailed, "certificate"},
+		"no certificate":       {own[:2], command.ExitFailed, ""},
+		"one of another CA":    {[]string{"--ca-file", cert, "--cert-file", strangerCert, "--key-file", strangerKey}, command.ExitFailed, ""},
+		"no such CA":           {[]string{"--ca-file", "no-such"}, command.ExitUsage, "--ca-file: open no-such"},
+		"no certificate in it": {[]string{"--ca-file", key}, command.ExitUsage, "contains no PEM certificate"},
+		"key missing":          {own[:4], command.ExitUsage, "--cert-file and --key-file"},
+	} {
+		if text, status := limits(nil, tc.args...); status != tc.status || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: status %d: %s", name, status, text)
+		}
+	}
+	runOK(t, "", append([]string{"health", "--url", address + "/readyz"}, own...)...)
 }

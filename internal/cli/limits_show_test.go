@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 )
@@ -349,4 +352,329 @@ func TestLimitsWithoutAHome(t *testing.T) {
 	}))
 	t.Cleanup(issuer.Close)
 	check.Equal(t, "output", runOK(t, "", "limits", "status", "--hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL), "h4sh\n")
+}
+
+// TestTiersAreShown: in a list of their own, beside the clients that have them, and where each value of a client
+// comes from.
+func TestTiersAreShown(t *testing.T) {
+	flags, _ := readAPI(t)
+	for _, tt := range []struct{ args, want string }{
+		{"limits list --tiers", `TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE
+gold - 20/60s - 2 n
+silver off - - 0
+`},
+		{"limits get --tier gold", `SETTING VALUE FROM
+mode dry_run tier
+user limits 20/60s tier
+client limits - all clients
+over limit reuse tier
+ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier
+criticality sheddable tier
+hide headers no all clients
+clients 2
+note
+`},
+		{"limits get shop", `SETTING VALUE FROM
+mode dry_run tier gold
+trusted no all clients
+user limits 20/60s tier gold
+client limits 3/1s changed here
+over limit reuse tier gold
+ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier gold
+criticality sheddable tier gold
+hide headers no all clients
+user ada 1/60s changed here noisy
+user bob 500/60s changed here
+and 1 more
+note
+`},
+	} {
+		check.Equal(t, tt.args, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
+	}
+	has(t, table(runOK(t, "", append([]string{"limits", "list"}, flags...)...)), "changed here, tier gold, 3 users' own")
+	has(t, runOK(t, "", append([]string{"limits", "list", "--tiers", "-o", "json"}, flags...)...), `"clients": 2`)
+}
+
+// What was shed has columns where anything was, and a table of its own.
+func TestTopShowsWhatWasShed(t *testing.T) {
+	server, asked := answering(t, map[string]string{
+		"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"shed":7},{"client_id":"app","off":4,"would_shed":2}]}`,
+	})
+	flags := asOperator(server)
+	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "--shed"}, flags...)...)
+	check.Equal(t, "status", status, command.ExitOK)
+	check.Equal(t, "errors", stderr, "")
+	check.Equal(t, "asked", (*asked)[0], "/top?limit=20&sort=shed")
+	check.Equal(t, "table", table(stdout), "CLIENT DECIDED BY LIMITS SHED WOULD SHED\nshop 20 7 0\napp 4 0 2\n\nrequests counted since 2026-03-01T11:50:00Z\n")
+
+	stdout, _, _ = run(t, "", append([]string{"limits", "top"}, flags...)...)
+	check.Equal(t, "columns", table(stdout)[:len(shedColumns)], shedColumns)
+}
+
+const shedColumns = `CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE SHED WOULD SHED
+shop 27 20 0 0 0 0 7 0
+app 4 4 0 0 0 0 0 2
+`
+
+func TestTopWithNothingShed(t *testing.T) {
+	server, _ := answering(t, map[string]string{"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[]}`})
+	_, stderr, status := run(t, "", "limits", "top", "--shed", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	check.Equal(t, "status", status, command.ExitOK)
+	check.Equal(t, "note", stderr, "No client had requests refused because of overload.\n")
+}
+
+// TestBansAreShown: all pages, as a table and as JSON.
+func TestBansAreShown(t *testing.T) {
+	const one = `{"client_id":"shop","username":"ada","dry_run":false,"active":true,"not_enforced":true,"bans_before":2,"since":"2026-03-01T12:00:00Z","until":"2026-03-01T12:20:00Z","forgotten_at":"2026-03-02T12:20:00Z"}`
+	const two = `{"client_id":"shop","dry_run":false,"active":false,"bans_before":0,"since":"2026-03-01T11:00:00Z","until":"2026-03-01T11:01:00Z","forgotten_at":"2026-03-02T11:05:00Z","lifted_at":"2026-03-01T11:01:00Z"}`
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, strings.TrimPrefix(r.URL.Path, "/admin/v1")+"?"+r.URL.RawQuery)
+		page := `{"bans":[` + one + `],"next":"shop ada"}`
+		if r.URL.Query().Get("after") != "" {
+			page = `{"bans":[` + two + `]}`
+		}
+		_, _ = w.Write([]byte(page))
+	}))
+	t.Cleanup(server.Close)
+	flags := asOperator(server.URL)
+	stdout := runOK(t, "", append([]string{"limits", "bans", "shop", "--ended"}, flags...)...)
+	want := `CLIENT USER SINCE UNTIL FOR BANS BEFORE
+shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z, not enforced by the policy now 20m 2
+shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
+`
+	check.Equal(t, "table", table(stdout), want)
+	pages := []string{"/bans?client_id=shop&ended=true&limit=1000", "/bans?after=shop+ada&client_id=shop&ended=true&limit=1000"}
+	check.Equal(t, "asked for", asked, pages)
+	stdout = runOK(t, "", append([]string{"limits", "bans", "--dry-run", "-o", "json"}, flags...)...)
+	var out struct{ Bans []map[string]any }
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil || len(out.Bans) != 2 || out.Bans[0]["username"] != "ada" {
+		t.Errorf("as JSON: %v\n%s", err, stdout)
+	}
+	if asked[2] != "/bans?limit=1000&mode=dry_run" {
+		t.Errorf("asked for %s", asked[2])
+	}
+}
+
+// TestPagesOfOneState: what is exported is of one state, also if it changes while its pages are read.
+func TestPagesOfOneState(t *testing.T) {
+	var asked []string
+	version := 1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after := r.URL.Query().Get("after")
+		if asked = append(asked, after); len(asked) == 2 {
+			version = 2
+		}
+		w.Header().Set("ETag", fmt.Sprintf(`"%d"`, version))
+		next := map[string]string{"": "policies/a", "policies/a": "policies/b"}[after]
+		if next == "policies/b" {
+			_, _ = fmt.Fprintf(w, `{"version":%d,"targets":[{"target":"policies/b","value":{"note":"of %d"}}]}`, version, version)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"version":%d,"targets":[{"target":"policies/a","value":{"note":"of %d"}}],"next":%q}`, version, version, next)
+	}))
+	t.Cleanup(server.Close)
+	stdout := runOK(t, "", "limits", "export", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL)
+	has(t, stdout, "as of change 2.", "  a:\n    note: of 2\n  b:\n    note: of 2\n")
+	check.Equal(t, "asked", asked, []string{"", "policies/a", "", "policies/a"})
+}
+
+// TestSharedIsShown: as rows of the policy, in the lists of clients and of tiers, and as the counters of all users and of
+// an address.
+func TestSharedIsShown(t *testing.T) {
+	const (
+		total  = `"total":[{"name":"all","requests":9,"window":"60s"}]`
+		source = `"source":[{"name":"per-address","requests":5,"window":"60s"}]`
+	)
+	server, _ := answering(t, map[string]string{
+		"/policies/shop": `{"client_id":"shop",` + total + `,"effective":{"mode":"enforce","user":[],"client":[],` + total + `,` + source + `},"meta":{"source":"api"}}`,
+		"/clients/shop/counters": `{"client_id":"shop","counters":[{"client_id":"shop","total":true,"limit":{"name":"all","requests":9,"window":"60s"}},
+			{"client_id":"shop","source":"2001:db8::/64","limit":{"name":"per-address","requests":5,"window":"60s"}}]}`,
+		"/clients": `{"clients":[{"client_id":"shop","source":"api","effective":{"mode":"enforce",` + total + `,` + source + `}},
+			{"client_id":"app","source":"api","effective":{"mode":"enforce"}}]}`,
+		"/unregistered":    `{}`,
+		"/tiers":           `{"tiers":[{"name":"gold",` + source + `},{"name":"plain"}]}`,
+		"/candidates/shop": `{"client_id":"shop",` + source + `}`,
+	})
+	flags := asOperator(server)
+	for _, tt := range []struct{ args, want string }{
+		{"limits get shop", "\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n"},
+		{"limits top shop --counters", "\nshop (all users) 9/60s,name=all "},
+		{"limits top shop --counters", "\nshop (from 2001:db8::/64) 5/60s,name=per-address "},
+		{"limits list", "CLIENT LIMITS SHARED LIMITS FROM "},
+		{"limits list", "\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here "},
+		{"limits list", "\napp enforce - - - changed here "},
+		{"limits list --tiers", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
+		{"limits list --tiers", "\nplain - - - - 0"},
+		{"limits get shop --candidate", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
+	} {
+		has(t, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
+	}
+}
+
+// TestColumnOfSharedLimits: it is there only if any row has something in it.
+func TestColumnOfSharedLimits(t *testing.T) {
+	server, _ := answering(t, map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`})
+	stdout := runOK(t, "", "limits", "list", "--tiers", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	has(t, table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") // no empty column
+}
+
+// TestResetOfASource: it is shown, and so is that of the total, as in the counters. A name that cannot be printed is refused.
+func TestResetOfASource(t *testing.T) {
+	s := newLimitsServer(t)
+	stdout, _ := s.limits(0, "reset shop --source 2001:db8::9")
+	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
+	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
+	has(t, table(stdout), " reset clients/shop/counters (from 2001:db8::/64)\n")
+	s.limits(0, "reset shop --total")
+	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
+	has(t, table(stdout), " reset clients/shop/counters (all users)\n")
+	_, stderr := s.limits(1, "reset shop --user x\x1by")
+	has(t, stderr, "username: has an unprintable character")
+}
+
+// TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
+// with its line.
+func TestGrantsAndSourcesInAFile(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set --source 500/60s --yes")
+	s.limits(0, "set shop --user 10/10m,grants=refresh_token+password --total 900/60s --source 200/60s --yes")
+	s.limits(0, "set shop --for-user ada --user 20/10m,grants=refresh_token --yes")
+	s.limits(0, "set --tier gold --source 300/60s --yes")
+	s.limits(0, "candidate set shop --source 100/60s")
+	stdout, _ := s.limits(0, "get shop")
+	has(t, table(stdout), "user limits 10/10m,grants=refresh_token+password changed here\n", "\ntotal limits 900/60s,name=total-per-minute changed here\nsource limits 200/60s,")
+	s.limits(0, "export -f FILE")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	has(t, string(text), `settings:
+  default:
+    source:
+      - name: source-per-minute
+        requests: 500
+        window: 60s
+`, `    user:
+      - name: per-10m
+        requests: 10
+        window: 10m
+        grants:
+          - refresh_token
+          - password
+`)
+	before := s.version()
+	s.limits(0, "apply -f FILE --prune --yes")
+	check.Equal(t, "version", s.version(), before)
+	s.limits(0, "set shop --user 10/10m --yes")
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, stdout, "10/10m -> 10/10m,grants=refresh_token+password")
+	s.limits(0, "apply -f FILE --prune --yes")
+	s.limits(0, "unset shop --field source --yes")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, table(stdout), "source limits 500/60s,name=source-per-minute all clients")
+	s.limits(0, "undo "+strconv.FormatInt(s.version(), 10)+" --yes")
+	stdout, _ = s.limits(0, "diff -f FILE")
+	check.Equal(t, "differences after all", stdout, "")
+
+	_, stderr := s.limits(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute")
+	has(t, stderr, "client[0].grants: is allowed only in the list user", "total[0].name: ")
+
+	s.write(`policies:
+  shop:
+    user:
+      - { requests: 5, grants: [ refresh ] }
+    client:
+      - { requests: 5, grants: [ password ] }
+    source:
+      - { requests: 5 }
+`)
+	_, stderr = s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is not one of`, s.file+":4)", "policies.shop.client[0].grants: is allowed only in the list user", s.file+":6)",
+		"policies.shop.source[0].name: ", s.file+":8)")
+}
+
+// TestPresets: a preset is given to a client, tried, and made a tier of. Its limits are written out; a list that it
+// has not stays.
+func TestPresets(t *testing.T) {
+	s := newLimitsServer(t)
+	stdout, _ := s.limits(0, "presets")
+	has(t, table(stdout), "PRESET USER LIMITS CLIENT LIMITS SHARED LIMITS ABOUT\n", "okta 4/1s,grants=refresh_token+password - - Okta: ", "https://developer.okta.com/",
+		"ebay 10000/24h,name=codes,grants=authorization_code 50000/24h,name=refreshes,grants=refresh_token 1000/24h - eBay: ")
+	var all adminapi.Presets
+	runJSON(t, &all, "", s.args("presets")...)
+	check.Equal(t, "presets", len(all.Presets), 5)
+
+	s.limits(0, "set shop --client 7/60s --yes")
+	s.limits(0, "set shop --preset okta --note n --yes")
+	s.limits(0, "set batch --preset auth0-free --yes")
+	s.limits(0, "set --tier partners --preset zoho --yes")
+	s.limits(0, "candidate set --preset ebay")
+	for args, parts := range map[string][]string{
+		"get shop":            {"user limits 4/1s,grants=refresh_token+password changed here", "client limits 7/60s changed here", "note n"},
+		"get batch":           {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here", "total limits 30/1s,name=total-per-second 300/60s,name=total-per-minute changed here"},
+		"get --tier partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
+		"get --candidate":     {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
+	} {
+		stdout, _ := s.limits(0, args)
+		has(t, table(stdout), parts...)
+	}
+	stdout, _ = s.limits(0, "export")
+	if strings.Contains(stdout, "okta") {
+		t.Errorf("what is set refers to a preset:\n%s", stdout)
+	}
+
+	before := s.version()
+	for args, says := range map[string]string{
+		"set shop --preset oktta":                     `--preset: "oktta" is not one of auth0-free, ebay, entra, okta, zoho`,
+		"set shop --preset=":                          "--preset is empty",
+		"set shop --preset okta --user 1/60s":         "--preset cannot be used",
+		"set shop --for-user ada --preset okta":       "--preset applies to the whole client",
+		"set --tier partners --preset okta --limit x": "--preset cannot be used",
+		"presets okta":                                "okta",
+	} {
+		_, stderr := s.limits(2, args)
+		has(t, stderr, says)
+	}
+	check.Equal(t, "changes by what was refused", s.version(), before)
+}
+
+// TestWrongLimitsAreRefusedAtOnce: every flag and everything in it, with its place.
+func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
+	flags, asked := readAPI(t)
+	args := "limits set shop --user 1/60s --user ten/60,burst=5 --user 0/1s,frames=61 --client x --limit 1/1s --window 60s --preset okta"
+	stderr := runFails(t, command.ExitUsage, "", "", append(strings.Fields(args), flags...)...)
+	check.Equal(t, "refused", strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "oauth-server: ", "")), "\n"), []string{
+		"--requests needs --window, and --window needs --requests",
+		`--user[1].requests: "ten" is not a number of requests`,
+		`--user[1].window: "60" is not a duration with a unit, such as 60s`,
+		`--user[1]: unknown option "burst": the options are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants`,
+		`--user[2].requests: 0 is not between 1 and 1000000000`,
+		`--user[2].frames: 61 is not between 1 and 60`,
+		"--limit and --user cannot be used together",
+		`--client[0]: limit "x": expected REQUESTS/WINDOW, such as 10/60s`,
+		"--limit and --client cannot be used together",
+		"--preset cannot be used together with flags for limits",
+	})
+	check.Equal(t, "asked", *asked, []string{})
+}
+
+// TestPresetIsCompleted: with what it is, for every command that takes one.
+func TestPresetIsCompleted(t *testing.T) {
+	raw, err := json.Marshal(adminapi.Presets{Presets: []adminapi.Preset{{Name: "okta", About: "Okta."}, {Name: "zoho", About: "Zoho."}}})
+	check.OK(t, err)
+	server, _ := answering(t, map[string]string{"/presets": string(raw)})
+	for _, name := range []string{"set shop", "set --tier gold", "candidate set shop"} {
+		var out bytes.Buffer
+		c := &command.Env{Out: &out, ErrOut: &out, Environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
+		check.Equal(t, "status", execute(t.Context(), c, append(append([]string{"__complete", "limits"}, strings.Fields(name)...), "--preset", "")), command.ExitOK)
+		offered, _, _ := strings.Cut(out.String(), ":4")
+		check.Equal(t, "offered after "+name, offered, "okta\tOkta.\nzoho\tZoho.\n")
+	}
+}
+
+// TestPresetForSomeGrants: that requests of the others are not limited by user any more is said, and needs no confirmation.
+func TestPresetForSomeGrants(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set shop --user 2/1s --yes")
+	_, stderr := s.limits(0, "set shop --preset okta")
+	has(t, stderr, "Requests of authorization_code are no longer limited per user.")
 }

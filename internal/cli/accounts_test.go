@@ -1,0 +1,496 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"oauth-server/internal/accounts"
+	"oauth-server/internal/admin/registry"
+	"oauth-server/internal/app"
+	"oauth-server/internal/check"
+	"oauth-server/internal/cli/command"
+	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/limiter/bans"
+	"oauth-server/internal/overload/hashing"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/bolt"
+)
+
+// A secret that was made elsewhere is the client's, is not shown, and can be given again: what
+// registers a client on its own may run twice.
+func TestClientCreateWithAGivenSecret(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "secret")
+	shop := credentials{ClientID: "shop", ClientSecret: "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="}
+	check.OK(t, os.WriteFile(file, []byte(shop.ClientSecret+"\n"), 0o600))
+	create := func(args ...string) []string {
+		return append([]string{"client", "create", "--data", data, "--secret-file", file}, args...)
+	}
+	for range 2 {
+		stdout, stderr, status := run(t, "", create("shop")...)
+		if status != command.ExitOK || !strings.Contains(stdout, "shop") {
+			t.Fatalf("status %d: %s%s", status, stdout, stderr)
+		}
+		if strings.Contains(stdout+stderr, shop.ClientSecret) {
+			t.Errorf("the secret is shown: %s%s", stdout, stderr)
+		}
+	}
+	server := serving(t, "serve", "--data", data)
+	askToken(t, server.clients, shop)
+	server.stop(t)
+
+	check.OK(t, os.WriteFile(file, []byte(strings.ToLower(shop.ClientSecret)), 0o600))
+	runFails(t, command.ExitFailed, "another secret", "", create("shop")...)
+	runFails(t, command.ExitUsage, "public", "", create("app", "--public", "--redirect-uri", "http://127.0.0.1/")...)
+	check.OK(t, os.WriteFile(file, []byte("hunter2"), 0o600))
+	if stderr := runFails(t, command.ExitUsage, "openssl rand", "", create("web")...); strings.Contains(stderr, "hunter2") {
+		t.Errorf("the secret is shown: %s", stderr)
+	}
+	check.OK(t, os.Remove(file))
+	runFails(t, command.ExitFailed, "no such file", "", create("web")...)
+}
+
+// places are where commands find clients and users: in the data file, and at the server that holds it.
+func places(t *testing.T, test func(t *testing.T, on func(args string) []string)) {
+	t.Helper()
+	for _, place := range []string{"store", "server"} {
+		t.Run(place, func(t *testing.T) {
+			data := storeFile(t)
+			if place == "server" {
+				serving(t, "serve", "--data", data)
+			}
+			test(t, func(args string) []string { return append(strings.Fields(args), "--data", data) })
+		})
+	}
+}
+
+func TestClientLabels(t *testing.T) {
+	places(t, func(t *testing.T, on func(args string) []string) {
+		t.Helper()
+		var made credentials
+		runJSON(t, &made, "", on("client create shop --label team=payments --label zone=a")...)
+		runJSON(t, &made, "", on("client create plain")...)
+		file := filepath.Join(t.TempDir(), "clients.jsonl")
+		hash := strings.Repeat("ab", 32)
+		check.OK(t, os.WriteFile(file, []byte(`{"client_id": "moved", "client_secret_hash": "`+hash+`", "labels": {"team": "payments"}}`), 0o600))
+		runOK(t, "", on("client import "+file)...)
+
+		type labelled struct {
+			ClientID string            `json:"client_id"`
+			Labels   map[string]string `json:"labels"`
+		}
+		var changed labelled
+		runJSON(t, &changed, "", on("client update shop --label zone=b --label note=")...)
+		check.Equal(t, "others stay", changed.Labels, map[string]string{"team": "payments", "zone": "b", "note": ""})
+		changed = labelled{}
+		runJSON(t, &changed, "", on("client update shop --remove-label note --remove-label gone --name Shop")...)
+		check.Equal(t, "removed", changed.Labels, map[string]string{"team": "payments", "zone": "b"})
+		stdout, _, _ := run(t, "", on("client show shop")...)
+		check.Equal(t, "shown", strings.Contains(table(stdout), "labels team=payments zone=b\n"), true)
+
+		for filter, want := range map[string]string{
+			"": "moved plain shop", " --label team": "moved shop", " --label team=payments --label zone=b": "shop",
+			" --label zone=a": "", " --label team --prefix m": "moved",
+		} {
+			var list []labelled
+			runJSON(t, &list, "", on("client list"+filter)...)
+			ids := []string{}
+			for _, c := range list {
+				ids = append(ids, c.ClientID)
+			}
+			check.Equal(t, filter, strings.Join(ids, " "), want)
+		}
+		stdout, _, _ = run(t, "", on("client list --label zone")...)
+		want := regexp.MustCompile(`^CLIENT ID KIND GRANTS SCOPES CREATED LABELS\n` +
+			`shop confidential client_credentials - 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ team=payments zone=b\n$`)
+		if text := table(stdout); !want.MatchString(text) {
+			t.Errorf("%s", text)
+		}
+	})
+}
+
+func TestInvalidLabelsAreUsageErrors(t *testing.T) {
+	for args, says := range map[string]string{
+		"client create shop --label team":                  `labels.team: "team" is not name=value`,
+		"client create shop --label team=a --label team=b": "labels.team: is a duplicate",
+		"client update shop --label Team=a":                `the name "Team" must have`,
+		"client update shop --remove-label team=a":         "give the name of the label, without a value",
+		"client list --label team=a/b":                     "--label: the value",
+		"client list --label=":                             "--label: the name",
+	} {
+		runFails(t, command.ExitUsage, says, "", append(strings.Fields(args), "--data", "no-such.db")...)
+	}
+}
+
+// TestDeletingAClientNamesItsLimits: overrides and a candidate too, with the commands that remove them; the same
+// on a server and on the store.
+func TestDeletingAClientNamesItsLimits(t *testing.T) {
+	const id = "a/b%2F:it's"
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
+	limits := func(args ...string) {
+		t.Helper()
+		runOK(t, "", append(append([]string{"limits"}, args...), at...)...)
+	}
+	deletes := func(want ...string) {
+		t.Helper()
+		_, stderr, status := run(t, "", "client", "delete", id, "--data", data)
+		_, commands, _ := strings.Cut(stderr, "Remove them with:\n  ")
+		check.Equal(t, "status", status, command.ExitOK)
+		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
+	}
+	const q = `'a/b%2F:it'\''s'`
+	candidate := "oauth-server limits unset " + q + " --candidate"
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	limits("candidate", "set", id, "--client", "9/60s")
+	deletes(candidate)
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	for _, name := range []string{"u1", "u2", "u3", "o'hara", "u4", "u5", "u6"} {
+		limits("set", id, "--for-user", name, "--user", "9/60s", "--yes")
+	}
+	limits("set", id, "--client", "9/60s", "--yes")
+	unset := "oauth-server limits unset " + q
+	want := []string{
+		unset, unset + ` --for-user 'o'\''hara'`, unset + " --for-user 'u1'", unset + " --for-user 'u2'", unset + " --for-user 'u3'",
+		unset + " --for-user 'u4'", "... and 2 more users; list them with: oauth-server limits get " + q, candidate,
+	}
+	deletes(want...)
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	o.stop(t)
+	deletes(want...)
+}
+
+// TestDeletingAClientNamesItsBans: the bans that are not forgotten, on the store and on a server.
+func TestDeletingAClientNamesItsBans(t *testing.T) {
+	data := storeFile(t)
+	for _, id := range []string{"here", "there", "many"} {
+		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	}
+	store, err := bolt.Open(data, bolt.Options{})
+	check.OK(t, err)
+	ban := func(clientID, username string, until time.Duration) {
+		t.Helper()
+		at := time.Now().Add(until)
+		key := ratelimit.Key{ClientID: clientID, Username: username}
+		_, err := bans.NewRepository(store).PutBan(t.Context(), bans.Ban{Key: key, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)})
+		check.OK(t, err)
+	}
+	for _, id := range []string{"here", "there"} {
+		ban(id, "", time.Hour)
+		ban(id, "o'hara", -time.Second)
+		ban(id, "forgotten", -time.Hour)
+	}
+	for i := range 7 {
+		ban("many", fmt.Sprint("u", i), time.Hour)
+	}
+	check.OK(t, store.Close())
+	deletes := func(id string, want ...string) {
+		t.Helper()
+		_, stderr, status := run(t, "", "client", "delete", id, "--data", data)
+		_, commands, _ := strings.Cut(stderr, "Remove them with:\n  ")
+		check.Equal(t, "status", status, command.ExitOK)
+		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
+	}
+	deletes("here", "oauth-server limits unban 'here' --forget", `oauth-server limits unban 'here' --forget --user 'o'\''hara'`)
+	o := serving(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	deletes("there", "oauth-server limits unban 'there' --forget", `oauth-server limits unban 'there' --forget --user 'o'\''hara'`)
+	var many []string
+	for i := range 5 {
+		many = append(many, fmt.Sprintf("oauth-server limits unban 'many' --forget --user 'u%d'", i))
+	}
+	deletes("many", append(many, "... and more bans; list them with: oauth-server limits bans 'many' --ended")...)
+	o.stop(t)
+}
+
+// TestImport: people and clients move here with the hashes that they have, in the store and through a
+// running server.
+func TestImport(t *testing.T) {
+	data := storeFile(t)
+	hash, err := bcrypt.GenerateFromPassword([]byte("bobs old password"), bcrypt.MinCost)
+	check.OK(t, err)
+	secretOf := func(id string) string { return strings.Repeat(id+"-secret-", 4) }
+	clients := func(ids ...string) (lines string) {
+		for _, id := range ids {
+			lines += `{"client_id": "` + id + `", "grant_types": ["client_credentials", "password"], "client_secret_hash": "{SHA256}` + secret.DigestOf(secretOf(id)).String() + `"}` + "\n"
+		}
+		return lines
+	}
+	users := func(names ...string) (lines string) {
+		for _, name := range names {
+			lines += `{"username": "` + name + `", "password_hash": "` + string(hash) + `"}` + "\n\n"
+		}
+		return lines
+	}
+	on := func(args ...string) []string { return append(args, "--data", data) }
+	file := filepath.Join(filepath.Dir(data), "users.jsonl")
+	check.OK(t, os.WriteFile(file, []byte("\ufeff"+users("Bob", "carol")), 0o600)) // as some editors write it
+	for _, step := range []struct {
+		in   string
+		args []string
+		says string
+	}{
+		{clients("shop"), []string{"client", "import", "-"}, "imported 1 client\n"},
+		{"", []string{"user", "import", file, "--check"}, "the file is valid: 2 users\n"},
+		{"", []string{"user", "import", file}, "imported 2 users"},
+	} {
+		has(t, runOK(t, step.in, on(step.args...)...), step.says)
+	}
+	stdout, _, _ := run(t, "", on("user", "show", "bob")...)
+	check.Equal(t, "the kind is shown, and not the hash", strings.Contains(stdout, "bcrypt") && !strings.Contains(stdout, "$2a"), true)
+
+	server := serving(t, "serve", "--data", data)
+	runOK(t, clients("app"), on("client", "import", "-")...)
+	runOK(t, users("dora"), on("user", "import", "-")...)
+	for _, id := range []string{"shop", "app"} {
+		askToken(t, server.clients, credentials{ClientID: id, ClientSecret: secretOf(id)})
+	}
+	for _, name := range []string{"bob", "dora"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.clients+"/token",
+			strings.NewReader("grant_type=password&password=bobs+old+password&username="+name))
+		check.OK(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.SetBasicAuth("app", secretOf("app"))
+		res, err := http.DefaultClient.Do(req)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+		check.Equal(t, name+" signs in", res.StatusCode, http.StatusOK)
+	}
+	stdout, _, _ = run(t, "", on("user", "show", "bob")...)
+	check.Equal(t, "the hash is ours now", strings.Contains(stdout, "argon2id"), true)
+}
+
+// TestImportOfBadLines: every problem has its line, and nothing is imported unless that is wanted.
+func TestImportOfBadLines(t *testing.T) {
+	data := storeFile(t)
+	on := func(args ...string) []string { return append(args, "--data", data) }
+	runJSON(t, &credentials{}, "", on("client", "create", "taken")...)
+	good := strings.Repeat("A", 22) + "$" + strings.Repeat("A", 43)
+	in := strings.Join([]string{
+		`{"username": "ada", "password_hash": "$pbkdf2-sha256$i=1000$` + good + `"}`,
+		`{"username": "ADA", "password_hash": "$pbkdf2-sha256$i=1000$` + good + `"}`,
+		`{"username": "a b", "password_hash": "secret", "operator": "all", "x": 1}`,
+		`{"username": "taken", "password_hash": "$pbkdf2-sha256$i=1000$` + good + `"}`,
+		`not JSON`,
+		`{"username": "eve", "password_hash": "$pbkdf2-sha256$i=90000000$` + good + `"}`,
+	}, "\n")
+	says := []string{
+		"line 2: line 1 has the same name", "line 3: username: ", "line 3: password_hash: neither", "line 3: operator: ", "line 3: x: ",
+		"line 4: the client already exists", "line 5, column 2: ", "line 6: password_hash: 90000000 iterations",
+		"5 of 6 lines have problems\n",
+	}
+	listed := func() (n int) {
+		var users []struct{ Username string }
+		runJSON(t, &users, "", on("user", "list")...)
+		return len(users)
+	}
+	for _, tt := range []struct {
+		flag string
+		want int
+	}{{"--check", 0}, {"", 0}, {"--partial", 1}} {
+		has(t, runFails(t, command.ExitFailed, "", in, strings.Fields(strings.Join(on("user", "import", "-", tt.flag), " "))...), says...)
+		check.Equal(t, tt.flag+" users", listed(), tt.want)
+	}
+	_, stderr, _ := run(t, `{"client_id": "x"}`+"\n"+`{"client_id": "y", "client_secret_hash": "$2b$10$abc"}`+"\n"+`{"client_id": "z", "client_secret": "s"}`, on("client", "import", "-")...)
+	has(t, stderr, "line 1: client_secret_hash: is missing", "line 2: client_secret_hash: must be a SHA-256", "line 3: client_secret: ")
+}
+
+// TestImportWithoutAnyLineInOrder does not offer --partial, which would import nothing.
+func TestImportWithoutAnyLineInOrder(t *testing.T) {
+	data := storeFile(t)
+	for _, flag := range []string{"--create", "--partial"} {
+		_, stderr, status := run(t, "{}\n", "user", "import", "-", flag, "--data", data)
+		if status != command.ExitFailed || strings.Contains(stderr, "with --partial") || !strings.Contains(stderr, "Fix the lines: none is valid.") {
+			t.Errorf("%s: status %d: %s", flag, status, stderr)
+		}
+	}
+}
+
+// TestUserConsents: what the page of consents does, an operator can do, with a server and without.
+func TestUserConsents(t *testing.T) {
+	data := storeFile(t)
+	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
+	for _, step := range []string{"client create shop", "client create app", "client create web"} {
+		runOK(t, "", on(step)...)
+	}
+	addUsers(t, []string{"--data", data}, "ada")
+	ctx := t.Context()
+	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	u, err := store.User(ctx, "ada")
+	check.OK(t, err)
+	at := time.Now().UTC().Truncate(time.Second)
+	for _, id := range []string{"app", "shop", "web"} {
+		c, err := store.Client(ctx, id)
+		check.OK(t, err)
+		check.OK(t, grants.NewRepository(store).PutAgreement(ctx, grants.Agreement{
+			Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
+			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp,
+		}))
+	}
+	check.OK(t, store.Close())
+
+	expect := func(args, want string) {
+		t.Helper()
+		check.Equal(t, args, table(runOK(t, "", on(args)...)), want)
+	}
+	fails := func(args, says string) {
+		t.Helper()
+		runFails(t, command.ExitFailed, says, "", on(args)...)
+	}
+	line := " read write " + at.Format(time.RFC3339) + " " + at.Format(time.RFC3339) + " " + at.Add(time.Hour).Format(time.RFC3339) + "\n"
+	listed := func(ids ...string) {
+		t.Helper()
+		_, list, _ := strings.Cut(table(runOK(t, "", on("user show ADA")...)), "CONSENT TO SCOPES AGREED LAST USED ENDS\n")
+		check.Equal(t, "consents", list, strings.Join(ids, line)+line)
+	}
+	listed("app", "shop", "web")
+	expect("user revoke ada --consent app", "withdrew the consent of user ada to client app\n")
+	fails("user revoke ada --consent app", "the user has not granted the client any access")
+
+	serving(t, "serve", "--data", data)
+	listed("shop", "web")
+	expect("user revoke ada --consent shop --reason asked", "withdrew the consent of user ada to client shop\n")
+	fails("user revoke ada --consent shop", "the user has not granted the client any access")
+	var list struct {
+		Username string
+		Consents []struct {
+			ClientID string `json:"client_id"`
+			Scopes   []string
+		}
+	}
+	runJSON(t, &list, "", on("user show ada")...)
+	check.Equal(t, "as JSON", list.Username+" "+list.Consents[0].ClientID+" "+list.Consents[0].Scopes[1], "ada web write")
+}
+
+// TestSignInsByID: their IDs are completed, and no ID, as of a variable of a shell that is not set, is refused.
+func TestSignInsByID(t *testing.T) {
+	data := storeFile(t)
+	on := func(args string) []string { return strings.Split(args+" --data "+data, " ") }
+	runOK(t, "", on("client create shop --grant client_credentials")...)
+	addUsers(t, []string{"--data", data}, "ada")
+	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Second)
+	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	u, err := store.User(ctx, "ada")
+	check.OK(t, err)
+	shop, err := store.Client(ctx, "shop")
+	check.OK(t, err)
+	check.OK(t, grants.NewRepository(store).CreateSession(ctx, accounts.Session{
+		Key: secret.DigestOf("cookie").Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
+	}, 9))
+	check.OK(t, grants.NewRepository(store).CreateGrant(ctx, grants.Grant{
+		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp},
+		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp,
+	}))
+	check.OK(t, store.Close())
+
+	for _, args := range []string{
+		"user revoke ada --session=", "user revoke ada --family=", "user revoke ada --consent=", "user revoke ada --session x --family all",
+		"client list --grant=", "client list --grant implicit",
+	} {
+		runFails(t, command.ExitUsage, "", "", on(args)...)
+	}
+	offered := func(flag string) string {
+		stdout, _, _ := run(t, "", "__complete", "user", "revoke", "ada", "--data", data, flag, "")
+		ids, _, _ := strings.Cut(stdout, "\n:")
+		return strings.TrimSpace(strings.Replace(ids, "all", "", 1))
+	}
+	check.Equal(t, "family", offered("--family"), "f-1")
+	session := offered("--session")
+	has(t, runOK(t, "", on("user show ada")...), session, "f-1     shop")
+	for args, says := range map[string]string{
+		"user revoke ada --session " + session: "ended 1 sessions of user ada", "user revoke ada --family f-1": "ended 1 families of user ada",
+		"client list --grant client_credentials": "shop",
+	} {
+		has(t, runOK(t, "", on(args)...), says)
+	}
+	stdout, _, _ := run(t, "", on("client list --grant password")...)
+	check.Equal(t, "clients with another grant", strings.Contains(stdout, "shop"), false)
+}
+
+// A user is stored under one name, and every command takes it in any form.
+func TestNamesInAnyCase(t *testing.T) {
+	store := []string{"--data", storeFile(t)}
+	var made registry.User
+	runJSON(t, &made, adaPassword, append([]string{"user", "create", "Ada", "--password-stdin"}, store...)...)
+	check.Equal(t, "stored", made.Username, "ada")
+	for _, tt := range []struct{ args, says string }{
+		{"user operator ADA read", "user ada may now read"},
+		{"user passwd Ada --password-stdin", "changed the password of user ada,"},
+		{"user revoke aDA", "ended the sessions and tokens of user ada,"},
+		{"user delete \uff21da", "deleted user ada"},
+	} {
+		has(t, runOK(t, adaPassword, append(strings.Fields(tt.args), store...)...), tt.says)
+	}
+	_, stderr, _ := run(t, adaPassword, append(strings.Fields("user create Grace --password-stdin"), store...)...)
+	check.Equal(t, "note", withoutPlace(stderr), "note: the user Grace is stored as grace, and can sign in with either name\n")
+	for args, says := range map[string]string{
+		"user create GRACE --password-stdin":      `user "grace" already exists`,
+		"user create gr\u0430ce --password-stdin": "mixes the scripts Cyrillic and Latin",
+		"user create \u265a --password-stdin":     "contains an invalid character",
+		"user delete nobody":                      `user "nobody" does not exist`,
+	} {
+		if _, stderr, status := run(t, adaPassword, append(strings.Fields(args), store...)...); status == command.ExitOK || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
+// TestWherePasswordsAreHashed by the server, as its processes and its log show it. How many were hashed where is not
+// tested here: on a busy machine a process of the lowest priority may be late with each.
+func TestWherePasswordsAreHashed(t *testing.T) {
+	data := storeFile(t)
+	var app credentials
+	runJSON(t, &app, "", "client", "create", "app", "--grant", "password", "--data", data)
+	runOK(t, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
+	supported := runtime.GOOS == "linux" && hashing.Quota(os.DirFS("/"), runtime.NumCPU()) == 0
+	for setting, processes := range map[string]bool{"auto": supported, "off": false} {
+		t.Run(setting, func(t *testing.T) {
+			p := launchOperated(t, "serve", "--data", data, "--passwords-processes", setting)
+			check.Equal(t, "it has processes that hash", hashes(t, p.Process.Pid), processes)
+			for password, want := range map[string]int{adaPassword: http.StatusOK, "not " + adaPassword: http.StatusBadRequest} {
+				status, body := postForm(t, p.clients+"/token", app, url.Values{"grant_type": {"password"}, "username": {"ada"}, "password": {password}})
+				check.Equal(t, "status with "+password+": "+body, status, want)
+			}
+			has(t, page(t, p.operators+"/metrics"), `oauth_password_hashes_total{place="`)
+			p.stop(t)
+			text := p.log.String()
+			check.Equal(t, "a reason in the log", strings.Contains(text, `msg="hashing passwords in the server process" reason=`), !processes)
+			if strings.Contains(text, adaPassword) {
+				t.Error("the log has the password")
+			}
+		})
+	}
+}
+
+// hashes reports whether a process has a child that hashes.
+func hashes(t *testing.T, pid int) bool {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	check.OK(t, err)
+	for _, file := range lines {
+		line, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(line), hashing.Argument) {
+			continue // it has ended, or is another program
+		}
+		status, err := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
+		if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
+			return true
+		}
+	}
+	return false
+}
