@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
@@ -27,6 +28,7 @@ const lifetime = 10 * time.Minute
 // tokens, revokes on reuse, checks PKCE and records what it was asked.
 type fakeServer struct {
 	*httptest.Server
+	tb  testing.TB
 	key *ecdsa.PrivateKey
 
 	mu       sync.Mutex
@@ -54,7 +56,7 @@ func newFakeServer(tb testing.TB) *fakeServer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check.OK(tb, err)
-	f := &fakeServer{key: key, now: time.Now(), codes: map[string]url.Values{}}
+	f := &fakeServer{tb: tb, key: key, now: time.Now(), codes: map[string]url.Values{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", f.serveMetadata)
 	mux.HandleFunc("GET /jwks", f.serveKeys)
@@ -199,24 +201,11 @@ func (f *fakeServer) issue(form url.Values) map[string]any {
 }
 
 func (f *fakeServer) sign(claims map[string]any) string {
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: f.key, KeyID: "k1"}},
-		(&jose.SignerOptions{}).WithType("at+jwt"))
-	if err != nil {
-		panic(err)
-	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		panic(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		panic(err)
-	}
-	text, err := signed.CompactSerialize()
-	if err != nil {
-		panic(err)
-	}
+	key := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: f.key, KeyID: "k1"}}
+	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("at+jwt"))
+	check.OK(f.tb, err)
+	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	check.OK(f.tb, err)
 	return text
 }
 
