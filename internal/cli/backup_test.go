@@ -2,9 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,14 +93,9 @@ func TestServerThatCannotBeAsked(t *testing.T) {
 
 // TestBackupIsInTheTrail: who made it, and why.
 func TestBackupIsInTheTrail(t *testing.T) {
-	data := storeFile(t)
-	server := servingAt(t, append(fixed(t, "serve"), "--data", data)...)
-	var ops credentials
-	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
-	runOK(t, "", on(data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly")...)
-	stdout := runOK(t, "", "limits", "audit", "--target", "store", "--server", server.operators, "--issuer", server.clients,
-		"--token", askToken(t, server.clients, ops))
-	has(t, stdout, connect.Whoami()+" (store)", "backup store", "nightly")
+	s := newManaged(t)
+	runOK(t, "", on(s.data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly")...)
+	s.shows("audit --target store", connect.Whoami()+" (store)", "backup store", "nightly")
 }
 
 // TestRestore: without a server, over an existing file and into an empty place.
@@ -142,10 +134,7 @@ func TestRestore(t *testing.T) {
 	check.OK(t, err)
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	check.OK(t, os.WriteFile(damaged, content[:len(content)/2], 0o600))
-	_, stderr, status := run(t, "", on(data, "restore "+damaged+" --yes")...)
-	if status != command.ExitFailed || !strings.Contains(stderr, "damaged") || strings.Contains(stderr, "restore it from a backup") {
-		t.Errorf("of a damaged backup: status %d: %s", status, stderr)
-	}
+	hasNot(t, runFails(t, command.ExitFailed, "damaged", "", on(data, "restore "+damaged+" --yes")...), "restore it from a backup")
 	check.OK(t, os.WriteFile(damaged, bytes.Repeat([]byte("x"), 20_000), 0o600))
 	runFails(t, command.ExitFailed, "not a data file of oauth-server", "", on(data, "restore "+damaged+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
@@ -168,19 +157,9 @@ func TestRestoreWhileServing(t *testing.T) {
 	data := storeFile(t)
 	server := servingAt(t, append(fixed(t, "serve"), "--data", data)...)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	var ops credentials
-	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
+	ops := newClient(t, "ops --admin", "--data", data)
 	runOK(t, "", on(data, "backup "+backup)...)
-	admin := func(token string) int {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.operators+"/admin/v1/settings", nil)
-		check.OK(t, err)
-		req.Header.Set("Authorization", "Bearer "+token)
-		res, err := http.DefaultClient.Do(req)
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
-		return res.StatusCode
-	}
+	admin := func(token string) int { return adminStatus(t, server.operators, token) }
 	for _, tt := range []struct {
 		flag string
 		want int
@@ -194,38 +173,28 @@ func TestRestoreWhileServing(t *testing.T) {
 		check.Equal(t, "status with "+tt.flag, admin(token), tt.want)
 		check.Equal(t, "status of a new token", admin(askToken(t, server.clients, ops)), http.StatusOK)
 	}
-	events := runOK(t, "", "limits", "audit", "-o", "json", "--target", "store", "--server", server.operators, "--issuer", server.clients,
-		"--token", askToken(t, server.clients, ops))
 	var trail struct {
 		Entries []struct {
 			Action string
 			After  map[string]string
 		}
 	}
-	check.OK(t, json.Unmarshal([]byte(events), &trail))
+	runJSON(t, &trail, "", "limits", "audit", "--target", "store", "--server", server.operators, "--token", askToken(t, server.clients, ops))
 	check.Equal(t, "the newest", trail.Entries[0].Action+" "+trail.Entries[0].After["sign_ins"], "restore ended")
 }
 
 // TestRestoreThatCannotBeServed: the server goes back to the former file if it cannot start with
 // the restored one.
 func TestRestoreThatCannotBeServed(t *testing.T) {
-	secretFile := func() string {
-		path := filepath.Join(t.TempDir(), "secret")
-		random := make([]byte, 32)
-		_, _ = rand.Read(random) // never fails
-		check.OK(t, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(random)), 0o600))
-		return path
-	}
 	other := storeFile(t)
-	stopped := serving(t, "serve", "--data", other, "--keys-secret-file", secretFile())
+	stopped := serving(t, "serve", "--data", other, "--keys-secret-file", keyFile(t, otherSecret))
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	runOK(t, "", on(other, "backup "+backup)...)
 	stopped.stop(t)
 
 	data := storeFile(t)
-	server := servingAt(t, append(fixed(t, "serve"), "--data", data, "--keys-secret-file", secretFile())...)
-	var shop credentials
-	runJSON(t, &shop, "", on(data, "client create shop")...)
+	server := servingAt(t, append(fixed(t, "serve"), "--data", data, "--keys-secret-file", keyFile(t, keysSecret))...)
+	shop := newClient(t, "shop", "--data", data)
 	runFails(t, command.ExitFailed, "returned to the old data file", "", on(data, "restore "+backup+" --yes")...)
 	askToken(t, server.clients, shop)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"shop"})
@@ -280,20 +249,19 @@ func TestDataFileBesideAServerOfTheEnvironment(t *testing.T) {
 	data := storeFile(t)
 	t.Chdir(filepath.Dir(data))
 	check.OK(t, os.Rename(data, "oauth-server.db"))
-	execute := func(args ...string) (said string, status int) {
-		var out, errs bytes.Buffer
-		c := &command.Env{In: strings.NewReader(""), Out: &out, ErrOut: &errs, Environ: []string{"OAUTH_SERVER=http://127.0.0.1:1"}}
-		status = execute(t.Context(), c, args)
-		return errs.String(), status
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"backup b.db --data oauth-server.db", command.ExitOK, ""},
+		{"backup b.db", command.ExitUsage, "OAUTH_SERVER names http://127.0.0.1:1"},
+		{"restore b.db --yes --data oauth-server.db", command.ExitOK, ""},
+		{"restore b.db --yes", command.ExitUsage, "OAUTH_SERVER names http://127.0.0.1:1"},
+		{"restore b.db --check", command.ExitOK, ""},
+	} {
+		_, stderr, status := runWith(t, []string{"OAUTH_SERVER=http://127.0.0.1:1"}, "", strings.Fields(tt.args)...)
+		check.Equal(t, tt.args+": "+stderr, status, tt.status)
+		has(t, stderr, tt.says)
 	}
-	for _, args := range [][]string{{"backup", "b.db"}, {"restore", "b.db", "--yes"}} {
-		said, status := execute(append(args, "--data", "oauth-server.db")...)
-		check.Equal(t, said, status, command.ExitOK)
-		said, status = execute(args...)
-		if status != command.ExitUsage || !strings.Contains(said, "OAUTH_SERVER names http://127.0.0.1:1") {
-			t.Errorf("%v: status %d: %s", args, status, said)
-		}
-	}
-	said, status := execute("restore", "b.db", "--check")
-	check.Equal(t, said, status, command.ExitOK)
 }

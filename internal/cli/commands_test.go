@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -80,164 +79,117 @@ func TestEveryProblemHasItsLine(t *testing.T) {
 }
 
 func TestClientCommands(t *testing.T) {
-	store := []string{"--data", storeFile(t)}
-	with := func(args ...string) []string { return append(args, store...) }
-	var made, rotated, public credentials
-	runJSON(t, &made, "", with("client", "create", "shop", "--scope", "orders:read", "--scope", "orders:write")...)
-	if made.ClientID != "shop" || len(made.ClientSecret) != 43 {
-		t.Errorf("%+v", made)
+	data := storeFile(t)
+	made := newClient(t, "shop --scope orders:read --scope orders:write", "--data", data)
+	check.Equal(t, "public", newClient(t, "app --public --redirect-uri http://127.0.0.1/callback", "--data", data), credentials{ClientID: "app"})
+	var rotated credentials
+	runJSON(t, &rotated, "", on(data, "client rotate-secret shop")...)
+	for _, c := range []credentials{made, rotated} {
+		check.Equal(t, "ID", c.ClientID, "shop")
+		check.Equal(t, "length of the secret", len(c.ClientSecret), 43)
 	}
-	runJSON(t, &public, "", with("client", "create", "app", "--public", "--redirect-uri", "http://127.0.0.1/callback")...)
-	if public != (credentials{ClientID: "app"}) {
-		t.Errorf("a public client got %+v", public)
+	check.Equal(t, "the secret is another", rotated.ClientSecret != made.ClientSecret, true)
+	type shown struct {
+		Grants         []string `json:"grant_types"`
+		Scopes         []string `json:"scopes"`
+		ResourceServer bool     `json:"resource_server"`
 	}
-	runJSON(t, &rotated, "", with("client", "rotate-secret", "shop")...)
-	if rotated.ClientID != "shop" || rotated.ClientSecret == made.ClientSecret || len(rotated.ClientSecret) != 43 {
-		t.Errorf("rotated to %+v from %+v", rotated, made)
+	for _, step := range []struct {
+		args string
+		is   bool
+	}{{"show", false}, {"update --resource-server", true}, {"show", true}, {"update --resource-server=false", false}} {
+		var got shown
+		runJSON(t, &got, "", on(data, "client "+step.args+" shop")...)
+		check.Equal(t, step.args, got, shown{[]string{"client_credentials"}, []string{"orders:read", "orders:write"}, step.is})
 	}
-	var shown struct {
-		ClientID   string   `json:"client_id"`
-		GrantTypes []string `json:"grant_types"`
-		Scopes     []string `json:"scopes"`
-	}
-	runJSON(t, &shown, "", with("client", "show", "shop")...)
-	if !slices.Equal(shown.GrantTypes, []string{"client_credentials"}) || !slices.Equal(shown.Scopes, []string{"orders:read", "orders:write"}) {
-		t.Errorf("%+v", shown)
-	}
-	has(t, runOK(t, "", with("client", "list")...), "CLIENT ID", "app        public", "shop       confidential", "authorization_code refresh_token")
-	runJSON(t, &map[string]any{}, "", with("client", "delete", "shop")...)
-	var left []struct {
-		ClientID string `json:"client_id"`
-	}
-	runJSON(t, &left, "", with("client", "list")...)
-	if len(left) != 1 || left[0].ClientID != "app" {
-		t.Errorf("left: %+v", left)
+	has(t, runOK(t, "", on(data, "client list")...), "CLIENT ID", "app        public", "shop       confidential", "authorization_code refresh_token")
+	runOK(t, "", on(data, "client delete shop")...)
+	check.Equal(t, "left", clientIDs(t, data), []string{"app"})
+	runOK(t, "", on(data, "client delete app")...)
+	for _, kind := range []string{"client", "user"} {
+		check.Equal(t, "empty list of "+kind, runOK(t, "", on(data, kind+" list -o json")...), "[]\n")
 	}
 }
 
 // --admin gives all, --admin=read less, and a scope that contradicts it is refused.
 func TestAdminClients(t *testing.T) {
 	data := storeFile(t)
-	create := func(id string, args ...string) (stderr string, status int) {
-		_, stderr, status = run(t, "", append([]string{"client", "create", id, "--data", data}, args...)...)
-		return stderr, status
-	}
+	const (
+		read  = "ratelimit:read registrations:read"
+		write = "ratelimit:read ratelimit:write registrations:read registrations:write"
+		alone = "the client's secret alone is enough to "
+	)
 	for _, tt := range []struct {
 		args   string
 		status int
 		says   string
-		scopes []string
-		grants string // of a client that is made
+		scopes string // sorted
+		grants string
 	}{
-		{"--admin", command.ExitOK, "", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "client_credentials"},
-		{"--admin=true", command.ExitOK, "", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "client_credentials"},
-		{"--admin=read", command.ExitOK, "", []string{"ratelimit:read", "registrations:read"}, "client_credentials"},
-		{"--admin=read --scope ratelimit:read", command.ExitOK, "", []string{"ratelimit:read", "registrations:read"}, "client_credentials"},
-		{"--admin --scope ratelimit:write", command.ExitOK, "", []string{"ratelimit:write", "ratelimit:read", "registrations:read", "registrations:write"}, "client_credentials"},
-		{"--admin --scope ratelimit:read", command.ExitUsage, "use --admin=read", nil, ""},
-		{"--admin=read --scope ratelimit:write", command.ExitUsage, "leave out the scope ratelimit:write", nil, ""},
-		{"--admin=some", command.ExitUsage, `"some" is not one of read, write`, nil, ""},
-		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code"},
-		{"--admin=read --grant password", command.ExitOK, "user operator NAME on|read", []string{"ratelimit:read", "registrations:read"}, "password"},
-		{"--admin read", command.ExitUsage, `"read" is a separate argument: write --admin=read`, nil, ""},
-		{"--admin --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
-		{"--admin --public --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "authorization_code refresh_token"},
-		{"--admin --grant client_credentials --grant password", command.ExitOK, "the client's secret alone is enough to read and change limits, clients and users", []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, "client_credentials password"},
-		{"--admin=read --grant password --grant client_credentials", command.ExitOK, "the client's secret alone is enough to read limits, clients and users", []string{"ratelimit:read", "registrations:read"}, "password client_credentials"},
+		{"--admin", command.ExitOK, "", write, "client_credentials"},
+		{"--admin=true", command.ExitOK, "", write, "client_credentials"},
+		{"--admin=read", command.ExitOK, "", read, "client_credentials"},
+		{"--admin=read --scope ratelimit:read", command.ExitOK, "", read, "client_credentials"},
+		{"--admin --scope ratelimit:write", command.ExitOK, "", write, "client_credentials"},
+		{"--admin --scope ratelimit:read", command.ExitUsage, "use --admin=read", "", ""},
+		{"--admin=read --scope ratelimit:write", command.ExitUsage, "leave out the scope ratelimit:write", "", ""},
+		{"--admin=some", command.ExitUsage, `"some" is not one of read, write`, "", ""},
+		{"--admin read", command.ExitUsage, `"read" is a separate argument: write --admin=read`, "", ""},
+		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", write, "authorization_code"},
+		{"--admin=read --grant password", command.ExitOK, "user operator NAME on|read", read, "password"},
+		{"--admin --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", write, "authorization_code refresh_token"},
+		{"--admin --public --redirect-uri http://127.0.0.1/", command.ExitOK, "only if they are operators", write, "authorization_code refresh_token"},
+		{"--admin --grant client_credentials --grant password", command.ExitOK, alone + "read and change limits, clients and users", write, "client_credentials password"},
+		{"--admin=read --grant password --grant client_credentials", command.ExitOK, alone + "read limits, clients and users", read, "password client_credentials"},
 	} {
 		id := "c" + strings.ReplaceAll(tt.args, " ", "_")
-		stderr, status := create(id, strings.Fields(tt.args)...)
-		if status != tt.status || !strings.Contains(stderr, tt.says) || tt.says == "" && strings.Contains(stderr, "operator") {
-			t.Errorf("%s: status %d: %s", tt.args, status, stderr)
-		}
+		_, stderr, status := run(t, "", on(data, "client create "+id+" "+tt.args)...)
+		check.Equal(t, tt.args+": "+stderr, status, tt.status)
+		has(t, stderr, tt.says)
+		check.Equal(t, tt.args+" warns of operators", strings.Contains(stderr, "operator"), tt.says != "" && tt.status == command.ExitOK)
+		check.Equal(t, tt.args+" warns of the secret alone", strings.Contains(stderr, alone), strings.HasPrefix(tt.says, alone))
 		if tt.status != command.ExitOK {
 			continue
-		}
-		if alone := strings.Contains(stderr, "secret alone is enough"); alone != strings.Contains(tt.says, "alone") {
-			t.Errorf("%s: %s", tt.args, stderr)
 		}
 		var shown struct {
 			Scopes []string `json:"scopes"`
 			Grants []string `json:"grant_types"`
 		}
-		runJSON(t, &shown, "", "client", "show", id, "--data", data)
-		if !slices.Equal(shown.Scopes, tt.scopes) || strings.Join(shown.Grants, " ") != tt.grants {
-			t.Errorf("%s: scopes %v, grants %v", tt.args, shown.Scopes, shown.Grants)
-		}
+		runJSON(t, &shown, "", on(data, "client show "+id)...)
+		slices.Sort(shown.Scopes)
+		check.Equal(t, tt.args, strings.Join(shown.Scopes, " ")+", "+strings.Join(shown.Grants, " "), tt.scopes+", "+tt.grants)
 	}
 }
 
 func TestOperators(t *testing.T) {
-	store := []string{"--data", storeFile(t)}
-	with := func(args ...string) []string { return append(args, store...) }
-	level := func() (level string) {
-		t.Helper()
-		var users []registry.User
-		runJSON(t, &users, "", with("user", "list")...)
-		return string(users[0].Operator)
-	}
+	data := storeFile(t)
 	for _, tt := range []struct{ args, want string }{
 		{"user create ada --password-stdin --operator=read", "read"},
 		{"user operator ada on", "write"},
 		{"user operator ada off", ""},
 		{"user operator ada read", "read"},
 	} {
-		runOK(t, adaPassword, with(strings.Fields(tt.args)...)...)
-		if got := level(); got != tt.want {
-			t.Errorf("after %s: %q", tt.args, got)
-		}
+		runOK(t, adaPassword, on(data, tt.args)...)
+		var users []registry.User
+		runJSON(t, &users, "", on(data, "user list")...)
+		check.Equal(t, "after "+tt.args, string(users[0].Operator), tt.want)
 	}
+	runFails(t, command.ExitFailed, `user "nobody" does not exist`, "", on(data, "user operator nobody on")...)
 	for args, says := range map[string]string{
-		"user operator nobody on": `user "nobody" does not exist`, "user operator ada yes": `"yes" is not one of on, read, off`,
-		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "not one of read, write",
-		"user create --password-stdin --operator read": "write --operator=read",
+		"user operator ada yes": `"yes" is not one of on, read, off`, "user operator ada": "on|read|off is missing",
+		"user create bob --password-stdin --operator=much": "not one of read, write", "user create --password-stdin --operator read": "write --operator=read",
 	} {
-		if _, stderr, status := run(t, adaPassword, with(strings.Fields(args)...)...); status == command.ExitOK || !strings.Contains(stderr, says) {
-			t.Errorf("%s: status %d: %s", args, status, stderr)
-		}
+		runFails(t, command.ExitUsage, says, adaPassword, on(data, args)...)
 	}
 }
 
 func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 	data := storeFile(t)
-	var made credentials
-	runJSON(t, &made, "", "client", "create", "shop", "--data", data)
-	for _, args := range [][]string{{"client", "show", "shop"}, {"client", "list"}, {"client", "list", "-o", "json"}} {
-		stdout, stderr, status := run(t, "", append(args, "--data", data)...)
-		if digest := secret.DigestOf(made.ClientSecret).String(); status != command.ExitOK || strings.Contains(stdout+stderr, made.ClientSecret) ||
-			strings.Contains(stdout, digest[:8]) || strings.Contains(stdout, "sha256") {
-			t.Errorf("%v: status %d:\n%s", args, status, stdout)
-		}
-	}
-}
-
-func TestResourceServer(t *testing.T) {
-	data := storeFile(t)
-	runOK(t, "", "client", "create", "api", "--resource-server", "--data", data)
-	for _, step := range []struct {
-		state string
-		want  bool
-	}{{"", true}, {"--resource-server=false", false}, {"--resource-server", true}} {
-		if step.state != "" {
-			runOK(t, "", "client", "update", "api", step.state, "--data", data)
-		}
-		var shown struct {
-			ResourceServer bool `json:"resource_server"`
-		}
-		runJSON(t, &shown, "", "client", "show", "api", "--data", data)
-		if shown.ResourceServer != step.want {
-			t.Errorf("after %q it is %v", step.state, shown.ResourceServer)
-		}
-	}
-}
-
-func TestEmptyListsAreJSONArrays(t *testing.T) {
-	data := storeFile(t)
-	for _, args := range []string{"create shop", "delete shop"} {
-		runOK(t, "", strings.Fields("client "+args+" --data "+data)...)
-	}
-	for _, kind := range []string{"client", "user"} {
-		check.Equal(t, kind+" list", runOK(t, "", kind, "list", "--data", data, "-o", "json"), "[]\n")
+	made := newClient(t, "shop", "--data", data)
+	for _, args := range []string{"client show shop", "client list", "client list -o json"} {
+		stdout, stderr, _ := run(t, "", on(data, args)...)
+		hasNot(t, stdout+stderr, made.ClientSecret)
+		hasNot(t, stdout, secret.DigestOf(made.ClientSecret).String()[:8], "sha256")
 	}
 }
 
@@ -245,16 +197,10 @@ func TestCheckConfig(t *testing.T) {
 	check.Equal(t, "output", runOK(t, "", "serve", "--check-config"), "ok\n")
 	runFails(t, command.ExitUsage, "log.level", "", "serve", "--check-config", "--log-level", "loud")
 	out, stderr, status := run(t, "", "serve", "--check-config", "--log-level", "loud", "-o", "json")
-	var got struct {
-		OK       bool
-		Problems []struct{ Path, Message, Origin string }
-	}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || status != command.ExitUsage || stderr != "" {
-		t.Fatalf("status %d, %v: %s%s", status, err, out, stderr)
-	}
-	if got.OK || len(got.Problems) != 1 || got.Problems[0].Path != "log.level" || got.Problems[0].Origin != "--log-level" {
-		t.Errorf("%+v", got)
-	}
+	check.Equal(t, "status", status, command.ExitUsage)
+	check.Equal(t, "errors", stderr, "")
+	has(t, out, `"ok": false`, `"path": "log.level"`, `"origin": "--log-level"`)
+	check.Equal(t, "problems", strings.Count(out, `"path"`), 1)
 }
 
 // TestProxiesAreAskedFor: behind a proxy that is not mentioned, all clients would count as one.
@@ -269,29 +215,18 @@ func TestProxiesAreAskedFor(t *testing.T) {
 }
 
 func TestEnvironmentStandsInForFlags(t *testing.T) {
-	var out, errs bytes.Buffer
-	c := &command.Env{In: strings.NewReader(""), Out: &out, ErrOut: &errs, Environ: []string{"OAUTH_CHECK_CONFIG=1"}}
-	if status := execute(t.Context(), c, []string{"serve"}); status != command.ExitOK || out.String() != "ok\n" {
-		t.Errorf("status %d: %s%s", status, &out, &errs)
-	}
-	c.Environ = []string{"OAUTH_DEMO=perhaps"}
-	if status := execute(t.Context(), c, []string{"serve"}); status != command.ExitUsage || !strings.Contains(errs.String(), `OAUTH_DEMO: "perhaps"`) {
-		t.Errorf("status %d: %s", status, &errs)
-	}
+	out, _, status := runWith(t, []string{"OAUTH_CHECK_CONFIG=1"}, "", "serve")
+	check.Equal(t, out, status, command.ExitOK)
+	_, stderr, status := runWith(t, []string{"OAUTH_DEMO=perhaps"}, "", "serve")
+	check.Equal(t, "status", status, command.ExitUsage)
+	has(t, stderr, `OAUTH_DEMO: "perhaps"`)
 }
 
 func TestPrintConfig(t *testing.T) {
-	out, _, status := run(t, "", "serve", "--print-config", "--mongodb-uri", "mongodb://me:hush@db", "--tokens-access-ttl", "5m")
-	if status != command.ExitOK || strings.Contains(out, "hush") || !strings.Contains(out, "access_ttl: 5m") {
-		t.Errorf("status %d:\n%s", status, out)
-	}
-	var fields struct {
-		Tokens map[string]string
-	}
-	runJSON(t, &fields, "", "serve", "--print-config", "--tokens-access-ttl", "5m")
-	if fields.Tokens["access_ttl"] != "5m" {
-		t.Errorf("%+v", fields)
-	}
+	out := runOK(t, "", "serve", "--print-config", "--mongodb-uri", "mongodb://me:hush@db", "--tokens-access-ttl", "5m")
+	has(t, out, "access_ttl: 5m")
+	hasNot(t, out, "hush")
+	has(t, runOK(t, "", "serve", "--print-config", "--tokens-access-ttl", "5m", "-o", "json"), `"access_ttl": "5m"`)
 }
 
 // mostCommands is how many commands there may be, without groups, topics and cobra's own.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
 )
@@ -33,11 +31,8 @@ func keyFile(t *testing.T, secret string) string {
 
 func publishedKeys(t *testing.T, address string) (kids []string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/.well-known/jwks.json", http.NoBody)
-	check.OK(t, err)
-	_, body := send(t, req)
 	var set struct{ Keys []struct{ Kid string } }
-	check.OK(t, json.Unmarshal([]byte(body), &set))
+	check.OK(t, json.Unmarshal([]byte(page(t, address+"/.well-known/jwks.json")), &set))
 	for _, k := range set.Keys {
 		kids = append(kids, k.Kid)
 	}
@@ -57,10 +52,8 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 		"no secret":      {nil, "it is encrypted, but no secret is set: set its secret in OAUTH_KEYS_SECRET or keys.secret_file"},
 		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with a secret that is not set: add its secret after a comma in OAUTH_KEYS_SECRET"},
 	} {
-		_, stderr, status := run(t, "", anywhere(append([]string{"serve", "--data", data}, tc.args...))...)
-		if status != command.ExitFailed || !strings.Contains(stderr, tc.want) {
-			t.Errorf("%s: status %d:\n%s", name, status, stderr)
-		}
+		t.Log(name)
+		runFails(t, command.ExitFailed, tc.want, "", anywhere(append([]string{"serve", "--data", data}, tc.args...))...)
 	}
 	p = serving(t, "serve", "--data", data, "--keys-secret-file", keyFile(t, otherSecret+","+keysSecret))
 	check.Equal(t, "keys after the secret was changed", publishedKeys(t, p.clients), before)
@@ -86,9 +79,7 @@ func TestKeysCommands(t *testing.T) {
 	if out, _, _ := run(t, "", "keys", "list", "--data", data); !strings.Contains(out, "ENCRYPTION\n"+old+"  ES256      1           signs") || !strings.HasSuffix(out, "  none\n") {
 		t.Errorf("a key in clear:\n%s", out)
 	}
-	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != command.ExitOK || !strings.Contains(stderr, "is stored unencrypted, like the previous key") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
+	has(t, runSays(t, "", "keys", "rotate", "--data", data), "is stored unencrypted, like the previous key")
 	runFails(t, command.ExitFailed, "already published", "", "keys", "rotate", "--data", data)
 	var listed []shownKey
 	runJSON(t, &listed, "", "keys", "list", "--data", data)
@@ -105,10 +96,7 @@ func TestKeysCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "no secret is set", "--keys-secret-file " + keyFile(t, otherSecret): "a secret that is not set",
 	} {
-		_, stderr, status := run(t, "", append([]string{"keys", "rotate", "--now", "--yes", "--data", data}, strings.Fields(args)...)...)
-		if status != command.ExitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "invalid") {
-			t.Errorf("%q: status %d: %s", args, status, stderr)
-		}
+		hasNot(t, runFails(t, command.ExitFailed, want, "", on(data, "keys rotate --now --yes "+args)...), "invalid")
 	}
 	var answer replaced
 	runJSON(t, &answer, "y\n", "keys", "rotate", "--now", "--data", data, "--keys-secret-file", secret)
@@ -149,24 +137,19 @@ func TestWithdrawnKeyIsRefusedEverywhere(t *testing.T) {
 	stolen := askToken(t, servers[0], shop)
 	old := publishedKeys(t, servers[0])
 	for _, s := range servers {
-		if !introspected(t, s, shop, stolen) {
-			t.Fatalf("%s refuses a good token", s)
-		}
+		check.Equal(t, "a good token", introspected(t, s, shop, stolen), true)
 	}
 	var answer replaced
 	runJSON(t, &answer, "", append(append([]string{"keys", "rotate", "--now", "--yes"}, secret...), db...)...)
+	check.Equal(t, "withdrawn", answer.Withdrawn, old)
 	for _, s := range servers {
 		check.Eventually(t, "the old key is withdrawn", func() bool { return !introspected(t, s, shop, stolen) })
 	}
 	for _, s := range servers {
-		if diff := cmp.Diff([]string{answer.Made[0].ID}, publishedKeys(t, s)); diff != "" || slices.Contains(answer.Withdrawn, answer.Made[0].ID) {
-			t.Errorf("published after the withdrawal of %v (-want +got):\n%s", old, diff)
-		}
+		check.Equal(t, "published", publishedKeys(t, s), []string{answer.Made[0].ID})
 		token := askToken(t, s, shop)
 		for _, other := range servers {
-			if !introspected(t, other, shop, token) {
-				t.Errorf("%s refuses a new token of %s", other, s)
-			}
+			check.Equal(t, "a new token", introspected(t, other, shop, token), true)
 		}
 	}
 }

@@ -200,31 +200,6 @@ func TestLimitsAreRefused(t *testing.T) {
 	}
 }
 
-func TestSwitchCompletion(t *testing.T) {
-	flags, _ := operatorAPI(t)
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"dry-run", ""}, "shop report on off"},
-		{[]string{"dry-run", "sh"}, "shop on off"}, // the shell drops what does not fit
-		{[]string{"dry-run", "shop", ""}, "on off"},
-		{[]string{"dry-run", "on", ""}, ""},
-		{[]string{"dry-run", "shop", "on", ""}, ""},
-		{[]string{"trust", ""}, "shop report"},
-		{[]string{"trust", "shop", ""}, "on off"},
-		{[]string{"trust", "on", ""}, "on off"},
-		{[]string{"trust", "shop", "on", ""}, ""},
-	} {
-		all := append([]string{"__complete", "limits"}, flags...)
-		stdout, _, status := run(t, "", append(all, tt.args...)...)
-		offered, _, _ := strings.Cut(stdout, ":4\n")
-		if got := strings.Join(strings.Fields(offered), " "); got != tt.want || status != command.ExitOK {
-			t.Errorf("after %q: %q offered, want %q (exit status %d)", tt.args, got, tt.want, status)
-		}
-	}
-}
-
 func TestLimitsCommandLine(t *testing.T) {
 	silent := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(silent.Close)

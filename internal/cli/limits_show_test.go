@@ -3,18 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
@@ -45,26 +42,29 @@ var answers = map[string]string{
 	"/policies/shop/users": `{"client_id":"shop","overrides":[{"username":"ada","user":[{"requests":1,"window":"60s"}],"note":"noisy"},
 		{"username":"bob","user":[{"requests":500,"window":"60s"}]}]}`,
 	"/user-hash": `{"username":"ada","user_hash":"h4sh"}`,
+	"/presets":   `{"presets":[{"name":"okta","about":"Okta."},{"name":"zoho","about":"Zoho."}]}`,
 }
 
 // readAPI is an API with a few clients. asked has the queries, and the flags lead to it.
 func readAPI(t *testing.T) (flags []string, asked *[]string) {
 	t.Helper()
-	server, asked := answering(t, answers)
-	return asOperator(server), asked
+	return answering(t, answers)
 }
 
-// answering is the URL of an admin API with these answers, by path.
-func answering(t *testing.T, answers map[string]string) (url string, asked *[]string) {
+// answering is an admin API with these answers: by path, or by path and what a page begins after.
+func answering(t *testing.T, answers map[string]string) (flags []string, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/admin/v1")
 		*asked = append(*asked, path+"?"+r.URL.RawQuery)
+		if after := r.URL.Query().Get("after"); after != "" {
+			path += " after " + after
+		}
 		_, _ = w.Write([]byte(answers[path]))
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, asked
+	return asOperator(server.URL), asked
 }
 
 // Table brings the columns of a text down to single spaces.
@@ -76,72 +76,129 @@ func table(text string) string {
 	return out.String()
 }
 
-func TestTopOfAClient(t *testing.T) {
-	flags, asked := readAPI(t)
-	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "shop", "--limit", "7"}, flags...)...)
-	want := `CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE
+// TestLimitsAreShown: what is asked for, and what is printed of the answers.
+func TestLimitsAreShown(t *testing.T) {
+	const (
+		since  = "\nrequests counted since 2026-03-01T11:50:00Z\n"
+		denied = `CLIENT USER HASH IN THE LOG DENIED WOULD DENY CANDIDATE DENIES
+shop ada h4sh 3 1 0
+shop (the client itself) - 1 0 0
+shop (others) - 1 0 0
+`
+		ban    = "denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h"
+		total  = `"total":[{"name":"all","requests":9,"window":"60s"}]`
+		source = `"source":[{"name":"per-address","requests":5,"window":"60s"}]`
+	)
+	shared := map[string]string{
+		"/policies/shop": `{"client_id":"shop",` + total + `,"effective":{"mode":"enforce","user":[],"client":[],` + total + `,` + source + `},"meta":{"source":"api"}}`,
+		"/clients/shop/counters": `{"client_id":"shop","counters":[{"client_id":"shop","total":true,"limit":{"name":"all","requests":9,"window":"60s"}},
+			{"client_id":"shop","source":"2001:db8::/64","limit":{"name":"per-address","requests":5,"window":"60s"}}]}`,
+		"/clients": `{"clients":[{"client_id":"shop","source":"api","effective":{"mode":"enforce",` + total + `,` + source + `}},
+			{"client_id":"app","source":"api","effective":{"mode":"enforce"}}]}`,
+		"/unregistered":    `{}`,
+		"/tiers":           `{"tiers":[{"name":"gold",` + source + `},{"name":"plain"}]}`,
+		"/candidates/shop": `{"client_id":"shop",` + source + `}`,
+	}
+	shed := map[string]string{
+		"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"shed":7},{"client_id":"app","off":4,"would_shed":2}]}`,
+	}
+	bans := map[string]string{
+		"/bans": `{"bans":[{"client_id":"shop","username":"ada","active":true,"not_enforced":true,"bans_before":2,"since":"2026-03-01T12:00:00Z",` +
+			`"until":"2026-03-01T12:20:00Z","forgotten_at":"2026-03-02T12:20:00Z"}],"next":"shop ada"}`,
+		"/bans after shop ada": `{"bans":[{"client_id":"shop","active":false,"bans_before":0,"since":"2026-03-01T11:00:00Z","until":"2026-03-01T11:01:00Z",` +
+			`"forgotten_at":"2026-03-02T11:05:00Z","lifted_at":"2026-03-01T11:01:00Z"}]}`,
+	}
+	for _, tt := range []struct {
+		answers map[string]string
+		args    string
+		asked   string // by the last request; empty: not compared
+		note    string // on standard error
+		want    string // …: and more before or after it
+	}{
+		{answers, "top shop --limit 7", "/top?client_id=shop&limit=7", "", `CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE
 shop 29 20 5 0 3 1
 
 CLIENT USER LIMIT ESTIMATE USED NEXT FREE
 report ada 5/60s 0.0 100% 12:00:30Z
 shop (the client itself) 50/60s 0.0 50% now
 
-CLIENT USER HASH IN THE LOG DENIED WOULD DENY CANDIDATE DENIES
-shop ada h4sh 3 1 0
-shop (the client itself) - 1 0 0
-shop (others) - 1 0 0
-
-requests counted since 2026-03-01T11:50:00Z
-`
-	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != command.ExitOK {
-		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
-	}
-	check.Equal(t, "asked for", *asked, []string{"/top?client_id=shop&limit=7"})
-	stdout, _, _ = run(t, "", append([]string{"limits", "top", "--denied"}, flags...)...)
-	_, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH")
-	part = strings.Replace(part, "\n\nrequests", "\n\nCLIENT REUSED WOULD REUSE\nshop 3 1\n\nrequests", 1)
-	if table(stdout) != "CLIENT USER HASH"+part {
-		t.Errorf("denied printed:\n%s", stdout)
-	}
-	if stdout, _, _ = run(t, "", append([]string{"limits", "status", "--hash", "Ada"}, flags...)...); stdout != "h4sh\n" {
-		t.Errorf("hash printed %q", stdout)
-	}
-	if last := (*asked)[len(*asked)-1]; last != "/user-hash?username=Ada" {
-		t.Errorf("hash asked %s", last)
-	}
-	run(t, "", append([]string{"limits", "top", "shop", "--counters", "--limit", "3"}, flags...)...)
-	check.Equal(t, "counters", (*asked)[len(*asked)-1], "/clients/shop/counters?limit=3")
-}
-
-// TestTopByWaste: the clients that waste tokens, in the order of the server.
-func TestTopByWaste(t *testing.T) {
-	flags, asked := readAPI(t)
-	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "--waste", "--limit", "7"}, flags...)...)
-	want := `CLIENT TOKENS ISSUED WASTED SHARE EARLY REFRESHES REUSED
-shop 40 30 75% 2 3
-
-requests counted since 2026-03-01T11:50:00Z
-`
-	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != command.ExitOK {
-		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
-	}
-	check.Equal(t, "asked for", *asked, []string{"/top?limit=7&sort=wasted"})
-}
-
-// TestListShowsReuse: in columns that are there if a client got its last token again.
-func TestListShowsReuse(t *testing.T) {
-	server, _ := answering(t, map[string]string{
-		"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
-			{"client_id":"app","source":"none","activity":{"allowed":9}},
-			{"client_id":"shop","source":"none","activity":{"allowed":20,"reused":3,"would_reuse":1}}]}`,
-		"/unregistered": `{"unregistered":[]}`,
-	})
-	stdout, stderr, status := run(t, "", "limits", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
-	lines := strings.Split(table(stdout), "\n")
-	for i, end := range []string{"CANDIDATE DENIES REUSED WOULD REUSE", "9 0 0 - 0 0", "20 0 0 - 3 1"} {
-		if status != command.ExitOK || !strings.HasSuffix(lines[i], end) {
-			t.Errorf("status %d, %s; line %d does not end in %q:\n%s", status, stderr, i, end, stdout)
-		}
+` + denied + since},
+		{answers, "top --denied", "/top?limit=20", "", denied + "\nCLIENT REUSED WOULD REUSE\nshop 3 1\n" + since},
+		{answers, "top shop --counters --limit 3", "/clients/shop/counters?limit=3", "", "CLIENT USER …"},
+		{answers, "top --waste --limit 7", "/top?limit=7&sort=wasted", "", "CLIENT TOKENS ISSUED WASTED SHARE EARLY REFRESHES REUSED\nshop 40 30 75% 2 3\n" + since},
+		{answers, "status --hash Ada", "/user-hash?username=Ada", "", "h4sh\n"},
+		{answers, "list", "", "", "… changed here, tier gold, 3 users' own …"},
+		{answers, "list --tiers", "", "", "TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE\ngold - 20/60s - 2 n\nsilver off - - 0\n"},
+		{answers, "list --tiers -o json", "", "", `…"clients": 2,…`},
+		{answers, "get --tier gold", "", "", `SETTING VALUE FROM
+mode dry_run tier
+user limits 20/60s tier
+client limits - all clients
+over limit reuse tier
+ban ` + ban + ` tier
+criticality sheddable tier
+hide headers no all clients
+clients 2
+note
+`},
+		{answers, "get shop", "", "", `SETTING VALUE FROM
+mode dry_run tier gold
+trusted no all clients
+user limits 20/60s tier gold
+client limits 3/1s changed here
+over limit reuse tier gold
+ban ` + ban + ` tier gold
+criticality sheddable tier gold
+hide headers no all clients
+user ada 1/60s changed here noisy
+user bob 500/60s changed here
+and 1 more
+note
+`},
+		{map[string]string{
+			"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[{"client_id":"app","source":"none","activity":{"allowed":9}},
+				{"client_id":"shop","source":"none","activity":{"allowed":20,"reused":3,"would_reuse":1}}]}`,
+			"/unregistered": `{"unregistered":[]}`,
+		}, "list", "", "", "CLIENT MODE USER LIMITS CLIENT LIMITS FROM ALLOWED DENIED WOULD DENY CANDIDATE DENIES REUSED WOULD REUSE\n" +
+			"app - - default 9 0 0 - 0 0\nshop - - default 20 0 0 - 3 1\n" + since},
+		{shed, "top --shed", "/top?limit=20&sort=shed", "", "CLIENT DECIDED BY LIMITS SHED WOULD SHED\nshop 20 7 0\napp 4 0 2\n" + since},
+		{shed, "top", "", "", "CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE SHED WOULD SHED\nshop 27 20 0 0 0 0 7 0\napp 4 4 0 0 0 0 0 2\n…"},
+		{
+			map[string]string{"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[]}`},
+			"top --shed", "",
+			"No client had requests refused because of overload.\n", since,
+		},
+		{shared, "get shop", "", "", "…\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n…"},
+		{shared, "top shop --counters", "", "", "…\nshop (all users) 9/60s,name=all …\nshop (from 2001:db8::/64) 5/60s,name=per-address …"},
+		{shared, "list", "", "", "CLIENT … CLIENT LIMITS SHARED LIMITS FROM …\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here …\napp enforce - - - changed here …"},
+		{
+			shared, "list --tiers", "", "",
+			"TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0\nplain - - - - 0\n",
+		},
+		{map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`}, "list --tiers", "", "", "TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE\nplain - - - 0\n"},
+		{shared, "get shop --candidate", "", "", "…\nclient limits -\nsource limits 5/60s,name=per-address\n…"},
+		{bans, "bans shop --ended", "/bans?after=shop+ada&client_id=shop&ended=true&limit=1000", "", `CLIENT USER SINCE UNTIL FOR BANS BEFORE
+shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z, not enforced by the policy now 20m 2
+shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
+`},
+		{bans, "bans --dry-run -o json", "/bans?after=shop+ada&limit=1000&mode=dry_run", "", `{…"username": "ada",…"lifted_at"…}…`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			flags, asked := answering(t, tt.answers)
+			stdout, stderr, status := run(t, "", append(strings.Fields("limits "+tt.args), flags...)...)
+			check.Equal(t, "status", status, command.ExitOK)
+			check.Equal(t, "note", stderr, tt.note)
+			if !strings.Contains(tt.want, "…") {
+				check.Equal(t, "output", table(stdout), tt.want)
+			}
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(tt.want), "…", "(?s:.*)")
+			if !regexp.MustCompile("^" + pattern + "$").MatchString(table(stdout)) {
+				t.Errorf("it prints\n%s\nwant\n%s", table(stdout), tt.want)
+			}
+			if tt.asked != "" {
+				check.Equal(t, "asked for", (*asked)[len(*asked)-1], tt.asked)
+			}
+		})
 	}
 }
 
@@ -157,27 +214,24 @@ func TestListIsSortedAndFiltered(t *testing.T) {
 		"--filter shop --sort requests":  "shop app",
 		"--filter nothing --sort denied": "",
 	} {
-		stdout, stderr, status := run(t, "", append(append([]string{"limits", "list"}, flags...), strings.Fields(args)...)...)
-		lines := strings.Split(stdout, "\n")
+		stdout := runOK(t, "", append(append([]string{"limits", "list"}, flags...), strings.Fields(args)...)...)
+		rows, ok := strings.CutSuffix(stdout, "\n\nrequests counted since 2026-03-01T11:50:00Z\n")
+		check.Equal(t, "says since when", ok, true)
 		var got []string
-		for _, line := range lines[1:] {
-			if id, _, found := strings.Cut(line, "  "); found {
-				got = append(got, id)
-			}
+		for _, line := range strings.Split(rows, "\n")[1:] {
+			got = append(got, strings.Fields(line)[0])
 		}
-		if strings.Join(got, " ") != want || status != command.ExitOK || !strings.HasSuffix(stdout, "\n\nrequests counted since 2026-03-01T11:50:00Z\n") {
-			t.Errorf("limits list %s: %v, want %s; status %d %s\n%s", args, got, want, status, stderr, stdout)
-		}
+		check.Equal(t, args, strings.Join(got, " "), want)
 	}
-	stdout, _, _ := run(t, "", append([]string{"limits", "list", "-o", "json", "--sort", "requests"}, flags...)...)
 	var page struct {
 		Since   time.Time
 		Clients []struct {
 			ID string `json:"client_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(stdout), &page); err != nil || len(page.Clients) != 3 || page.Clients[0].ID != "shop" || page.Since.IsZero() {
-		t.Errorf("as JSON %v: %s", err, stdout)
+	runJSON(t, &page, "", append([]string{"limits", "list", "--sort", "requests"}, flags...)...)
+	if len(page.Clients) != 3 || page.Clients[0].ID != "shop" || page.Since.IsZero() {
+		t.Errorf("as JSON: %+v", page)
 	}
 }
 
@@ -279,9 +333,20 @@ func TestColours(t *testing.T) {
 
 func TestCompletions(t *testing.T) {
 	flags, _ := readAPI(t)
-	server := flags[len(flags)-1]
 	for _, tt := range []struct{ typed, want string }{
 		{"limits list -o |", "text json"},
+		{"limits dry-run |", "app report shop on off"},
+		{"limits dry-run sh|", "shop on off"}, // the shell drops what does not fit
+		{"limits dry-run shop |", "on off"},
+		{"limits dry-run on |", ""},
+		{"limits dry-run shop on |", ""},
+		{"limits trust |", "app report shop"},
+		{"limits trust shop |", "on off"},
+		{"limits trust on |", "on off"},
+		{"limits trust shop on |", ""},
+		{"limits set shop --preset |", "okta Okta. zoho Zoho."},
+		{"limits set --tier gold --preset |", "okta Okta. zoho Zoho."},
+		{"limits candidate set shop --preset |", "okta Okta. zoho Zoho."},
 		{"limits list --sort |", "name requests denied usage"},
 		{"limits top |", "app report shop"},
 		{"limits top s|", "shop"},
@@ -319,141 +384,22 @@ func TestCompletions(t *testing.T) {
 		{"limits status --hash a|", "ada ann"},
 		{"limits reset shop --user a|", "ada ann"},
 	} {
-		var out, errs bytes.Buffer
-		c := &command.Env{Out: &out, ErrOut: &errs, Environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
-		args := strings.Split("__complete "+strings.TrimSuffix(tt.typed, "|"), " ")
-		status := execute(t.Context(), c, args)
-		offered, _, _ := strings.Cut(out.String(), ":")
-		if got := strings.Join(strings.Fields(offered), " "); got != tt.want || status != command.ExitOK {
-			t.Errorf("after %q: %q offered, want %q (status %d)", tt.typed, got, tt.want, status)
-		}
+		check.Equal(t, "after "+tt.typed, completed(t, tt.typed, "OAUTH_SERVER="+flags[len(flags)-1], "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"), tt.want)
 	}
-	stdout, _, _ := run(t, "", "__complete", "client", "show", "") // without a server
-	if offered, _, _ := strings.Cut(stdout, ":"); offered != "" {
-		t.Errorf("%q offered without a server", offered)
-	}
+	check.Equal(t, "without a server", completed(t, "client show |"), "")
 }
 
-// Without a home directory, as in a container, there is nowhere to cache a token, and none is cached.
-func TestLimitsWithoutAHome(t *testing.T) {
-	t.Setenv("HOME", "")
-	t.Setenv("XDG_CACHE_HOME", "")
-	var issuer *httptest.Server
-	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Path {
-		case "/.well-known/oauth-authorization-server":
-			_, _ = w.Write([]byte(`{"issuer":"` + issuer.URL + `","token_endpoint":"` + issuer.URL + `/token"}`))
-		case "/token":
-			_, _ = w.Write([]byte(`{"access_token":"t","token_type":"Bearer","expires_in":60}`))
-		default:
-			_, _ = w.Write([]byte(answers["/user-hash"]))
-		}
-	}))
-	t.Cleanup(issuer.Close)
-	check.Equal(t, "output", runOK(t, "", "limits", "status", "--hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL), "h4sh\n")
-}
-
-// TestTiersAreShown: in a list of their own, beside the clients that have them, and where each value of a client
-// comes from.
-func TestTiersAreShown(t *testing.T) {
-	flags, _ := readAPI(t)
-	for _, tt := range []struct{ args, want string }{
-		{"limits list --tiers", `TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE
-gold - 20/60s - 2 n
-silver off - - 0
-`},
-		{"limits get --tier gold", `SETTING VALUE FROM
-mode dry_run tier
-user limits 20/60s tier
-client limits - all clients
-over limit reuse tier
-ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier
-criticality sheddable tier
-hide headers no all clients
-clients 2
-note
-`},
-		{"limits get shop", `SETTING VALUE FROM
-mode dry_run tier gold
-trusted no all clients
-user limits 20/60s tier gold
-client limits 3/1s changed here
-over limit reuse tier gold
-ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier gold
-criticality sheddable tier gold
-hide headers no all clients
-user ada 1/60s changed here noisy
-user bob 500/60s changed here
-and 1 more
-note
-`},
-	} {
-		check.Equal(t, tt.args, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
-	}
-	has(t, table(runOK(t, "", append([]string{"limits", "list"}, flags...)...)), "changed here, tier gold, 3 users' own")
-	has(t, runOK(t, "", append([]string{"limits", "list", "--tiers", "-o", "json"}, flags...)...), `"clients": 2`)
-}
-
-// What was shed has columns where anything was, and a table of its own.
-func TestTopShowsWhatWasShed(t *testing.T) {
-	server, asked := answering(t, map[string]string{
-		"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"shed":7},{"client_id":"app","off":4,"would_shed":2}]}`,
-	})
-	flags := asOperator(server)
-	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "--shed"}, flags...)...)
+// completed returns what is offered where the line has a bar, with that environment.
+func completed(t *testing.T, typed string, environ ...string) string {
+	t.Helper()
+	stdout, stderr, status := runWith(t, environ, "", strings.Split("__complete "+strings.TrimSuffix(typed, "|"), " ")...)
 	check.Equal(t, "status", status, command.ExitOK)
-	check.Equal(t, "errors", stderr, "")
-	check.Equal(t, "asked", (*asked)[0], "/top?limit=20&sort=shed")
-	check.Equal(t, "table", table(stdout), "CLIENT DECIDED BY LIMITS SHED WOULD SHED\nshop 20 7 0\napp 4 0 2\n\nrequests counted since 2026-03-01T11:50:00Z\n")
-
-	stdout, _, _ = run(t, "", append([]string{"limits", "top"}, flags...)...)
-	check.Equal(t, "columns", table(stdout)[:len(shedColumns)], shedColumns)
-}
-
-const shedColumns = `CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE SHED WOULD SHED
-shop 27 20 0 0 0 0 7 0
-app 4 4 0 0 0 0 0 2
-`
-
-func TestTopWithNothingShed(t *testing.T) {
-	server, _ := answering(t, map[string]string{"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[]}`})
-	_, stderr, status := run(t, "", "limits", "top", "--shed", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
-	check.Equal(t, "status", status, command.ExitOK)
-	check.Equal(t, "note", stderr, "No client had requests refused because of overload.\n")
-}
-
-// TestBansAreShown: all pages, as a table and as JSON.
-func TestBansAreShown(t *testing.T) {
-	const one = `{"client_id":"shop","username":"ada","dry_run":false,"active":true,"not_enforced":true,"bans_before":2,"since":"2026-03-01T12:00:00Z","until":"2026-03-01T12:20:00Z","forgotten_at":"2026-03-02T12:20:00Z"}`
-	const two = `{"client_id":"shop","dry_run":false,"active":false,"bans_before":0,"since":"2026-03-01T11:00:00Z","until":"2026-03-01T11:01:00Z","forgotten_at":"2026-03-02T11:05:00Z","lifted_at":"2026-03-01T11:01:00Z"}`
-	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, strings.TrimPrefix(r.URL.Path, "/admin/v1")+"?"+r.URL.RawQuery)
-		page := `{"bans":[` + one + `],"next":"shop ada"}`
-		if r.URL.Query().Get("after") != "" {
-			page = `{"bans":[` + two + `]}`
-		}
-		_, _ = w.Write([]byte(page))
-	}))
-	t.Cleanup(server.Close)
-	flags := asOperator(server.URL)
-	stdout := runOK(t, "", append([]string{"limits", "bans", "shop", "--ended"}, flags...)...)
-	want := `CLIENT USER SINCE UNTIL FOR BANS BEFORE
-shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z, not enforced by the policy now 20m 2
-shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
-`
-	check.Equal(t, "table", table(stdout), want)
-	pages := []string{"/bans?client_id=shop&ended=true&limit=1000", "/bans?after=shop+ada&client_id=shop&ended=true&limit=1000"}
-	check.Equal(t, "asked for", asked, pages)
-	stdout = runOK(t, "", append([]string{"limits", "bans", "--dry-run", "-o", "json"}, flags...)...)
-	var out struct{ Bans []map[string]any }
-	if err := json.Unmarshal([]byte(stdout), &out); err != nil || len(out.Bans) != 2 || out.Bans[0]["username"] != "ada" {
-		t.Errorf("as JSON: %v\n%s", err, stdout)
+	hasNot(t, stderr, "using")
+	offered, _, _ := strings.Cut(stdout, "\n:")
+	if strings.HasPrefix(stdout, ":") {
+		return ""
 	}
-	if asked[2] != "/bans?limit=1000&mode=dry_run" {
-		t.Errorf("asked for %s", asked[2])
-	}
+	return strings.Join(strings.Fields(offered), " ")
 }
 
 // TestPagesOfOneState: what is exported is of one state, also if it changes while its pages are read.
@@ -479,75 +425,28 @@ func TestPagesOfOneState(t *testing.T) {
 	check.Equal(t, "asked", asked, []string{"", "policies/a", "", "policies/a"})
 }
 
-// TestSharedIsShown: as rows of the policy, in the lists of clients and of tiers, and as the counters of all users and of
-// an address.
-func TestSharedIsShown(t *testing.T) {
-	const (
-		total  = `"total":[{"name":"all","requests":9,"window":"60s"}]`
-		source = `"source":[{"name":"per-address","requests":5,"window":"60s"}]`
-	)
-	server, _ := answering(t, map[string]string{
-		"/policies/shop": `{"client_id":"shop",` + total + `,"effective":{"mode":"enforce","user":[],"client":[],` + total + `,` + source + `},"meta":{"source":"api"}}`,
-		"/clients/shop/counters": `{"client_id":"shop","counters":[{"client_id":"shop","total":true,"limit":{"name":"all","requests":9,"window":"60s"}},
-			{"client_id":"shop","source":"2001:db8::/64","limit":{"name":"per-address","requests":5,"window":"60s"}}]}`,
-		"/clients": `{"clients":[{"client_id":"shop","source":"api","effective":{"mode":"enforce",` + total + `,` + source + `}},
-			{"client_id":"app","source":"api","effective":{"mode":"enforce"}}]}`,
-		"/unregistered":    `{}`,
-		"/tiers":           `{"tiers":[{"name":"gold",` + source + `},{"name":"plain"}]}`,
-		"/candidates/shop": `{"client_id":"shop",` + source + `}`,
-	})
-	flags := asOperator(server)
-	for _, tt := range []struct{ args, want string }{
-		{"limits get shop", "\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n"},
-		{"limits top shop --counters", "\nshop (all users) 9/60s,name=all "},
-		{"limits top shop --counters", "\nshop (from 2001:db8::/64) 5/60s,name=per-address "},
-		{"limits list", "CLIENT LIMITS SHARED LIMITS FROM "},
-		{"limits list", "\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here "},
-		{"limits list", "\napp enforce - - - changed here "},
-		{"limits list --tiers", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
-		{"limits list --tiers", "\nplain - - - - 0"},
-		{"limits get shop --candidate", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
-	} {
-		has(t, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
-	}
-}
-
-// TestColumnOfSharedLimits: it is there only if any row has something in it.
-func TestColumnOfSharedLimits(t *testing.T) {
-	server, _ := answering(t, map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`})
-	stdout := runOK(t, "", "limits", "list", "--tiers", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
-	has(t, table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") // no empty column
-}
-
 // TestResetOfASource: it is shown, and so is that of the total, as in the counters. A name that cannot be printed is refused.
 func TestResetOfASource(t *testing.T) {
-	s := newLimitsServer(t)
-	stdout, _ := s.limits(0, "reset shop --source 2001:db8::9")
-	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
-	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
-	has(t, table(stdout), " reset clients/shop/counters (from 2001:db8::/64)\n")
+	s := newManaged(t)
+	s.shows("reset shop --source 2001:db8::9", "The counts of shop from 2001:db8::/64 are now forgotten")
+	s.shows("audit --target clients/shop/counters", " reset clients/shop/counters (from 2001:db8::/64)\n")
 	s.limits(0, "reset shop --total")
-	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
-	has(t, table(stdout), " reset clients/shop/counters (all users)\n")
-	_, stderr := s.limits(1, "reset shop --user x\x1by")
-	has(t, stderr, "username: has an unprintable character")
+	s.shows("audit --target clients/shop/counters", " reset clients/shop/counters (all users)\n")
+	s.says(1, "reset shop --user x\x1by", "username: has an unprintable character")
 }
 
 // TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
 // with its line.
 func TestGrantsAndSourcesInAFile(t *testing.T) {
-	s := newLimitsServer(t)
+	s := newManaged(t)
 	s.limits(0, "set --source 500/60s --yes")
 	s.limits(0, "set shop --user 10/10m,grants=refresh_token+password --total 900/60s --source 200/60s --yes")
 	s.limits(0, "set shop --for-user ada --user 20/10m,grants=refresh_token --yes")
 	s.limits(0, "set --tier gold --source 300/60s --yes")
 	s.limits(0, "candidate set shop --source 100/60s")
-	stdout, _ := s.limits(0, "get shop")
-	has(t, table(stdout), "user limits 10/10m,grants=refresh_token+password changed here\n", "\ntotal limits 900/60s,name=total-per-minute changed here\nsource limits 200/60s,")
-	s.limits(0, "export -f FILE")
-	text, err := os.ReadFile(s.file)
-	check.OK(t, err)
-	has(t, string(text), `settings:
+	s.shows("get shop", "user limits 10/10m,grants=refresh_token+password changed here\n", "\ntotal limits 900/60s,name=total-per-minute changed here\nsource limits 200/60s,")
+	s.keep()
+	has(t, s.exported(), `settings:
   default:
     source:
       - name: source-per-minute
@@ -565,18 +464,14 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 	s.limits(0, "apply -f FILE --prune --yes")
 	check.Equal(t, "version", s.version(), before)
 	s.limits(0, "set shop --user 10/10m --yes")
-	stdout, _ = s.limits(1, "diff -f FILE")
-	has(t, stdout, "10/10m -> 10/10m,grants=refresh_token+password")
+	s.prints(1, "diff -f FILE", "10/10m -> 10/10m,grants=refresh_token+password")
 	s.limits(0, "apply -f FILE --prune --yes")
 	s.limits(0, "unset shop --field source --yes")
-	stdout, _ = s.limits(0, "get shop")
-	has(t, table(stdout), "source limits 500/60s,name=source-per-minute all clients")
-	s.limits(0, "undo "+strconv.FormatInt(s.version(), 10)+" --yes")
-	stdout, _ = s.limits(0, "diff -f FILE")
-	check.Equal(t, "differences after all", stdout, "")
+	s.shows("get shop", "source limits 500/60s,name=source-per-minute all clients")
+	s.undo()
+	s.limits(0, "diff -f FILE") // no difference
 
-	_, stderr := s.limits(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute")
-	has(t, stderr, "client[0].grants: is allowed only in the list user", "total[0].name: ")
+	s.says(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute", "client[0].grants: is allowed only in the list user", "total[0].name: ")
 
 	s.write(`policies:
   shop:
@@ -587,7 +482,7 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
     source:
       - { requests: 5 }
 `)
-	_, stderr = s.limits(2, "apply -f FILE --yes")
+	_, stderr := s.limits(2, "apply -f FILE --yes")
 	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is not one of`, s.file+":4)", "policies.shop.client[0].grants: is allowed only in the list user", s.file+":6)",
 		"policies.shop.source[0].name: ", s.file+":8)")
 }
@@ -595,9 +490,8 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 // TestPresets: a preset is given to a client, tried, and made a tier of. Its limits are written out; a list that it
 // has not stays.
 func TestPresets(t *testing.T) {
-	s := newLimitsServer(t)
-	stdout, _ := s.limits(0, "presets")
-	has(t, table(stdout), "PRESET USER LIMITS CLIENT LIMITS SHARED LIMITS ABOUT\n", "okta 4/1s,grants=refresh_token+password - - Okta: ", "https://developer.okta.com/",
+	s := newManaged(t)
+	s.shows("presets", "PRESET USER LIMITS CLIENT LIMITS SHARED LIMITS ABOUT\n", "okta 4/1s,grants=refresh_token+password - - Okta: ", "https://developer.okta.com/",
 		"ebay 10000/24h,name=codes,grants=authorization_code 50000/24h,name=refreshes,grants=refresh_token 1000/24h - eBay: ")
 	var all adminapi.Presets
 	runJSON(t, &all, "", s.args("presets")...)
@@ -614,10 +508,9 @@ func TestPresets(t *testing.T) {
 		"get --tier partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
 		"get --candidate":     {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
 	} {
-		stdout, _ := s.limits(0, args)
-		has(t, table(stdout), parts...)
+		s.shows(args, parts...)
 	}
-	stdout, _ = s.limits(0, "export")
+	stdout, _ := s.limits(0, "export")
 	if strings.Contains(stdout, "okta") {
 		t.Errorf("what is set refers to a preset:\n%s", stdout)
 	}
@@ -631,8 +524,7 @@ func TestPresets(t *testing.T) {
 		"set --tier partners --preset okta --limit x": "--preset cannot be used",
 		"presets okta":                                "okta",
 	} {
-		_, stderr := s.limits(2, args)
-		has(t, stderr, says)
+		s.says(2, args, says)
 	}
 	check.Equal(t, "changes by what was refused", s.version(), before)
 }
@@ -657,24 +549,9 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 	check.Equal(t, "asked", *asked, []string{})
 }
 
-// TestPresetIsCompleted: with what it is, for every command that takes one.
-func TestPresetIsCompleted(t *testing.T) {
-	raw, err := json.Marshal(adminapi.Presets{Presets: []adminapi.Preset{{Name: "okta", About: "Okta."}, {Name: "zoho", About: "Zoho."}}})
-	check.OK(t, err)
-	server, _ := answering(t, map[string]string{"/presets": string(raw)})
-	for _, name := range []string{"set shop", "set --tier gold", "candidate set shop"} {
-		var out bytes.Buffer
-		c := &command.Env{Out: &out, ErrOut: &out, Environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
-		check.Equal(t, "status", execute(t.Context(), c, append(append([]string{"__complete", "limits"}, strings.Fields(name)...), "--preset", "")), command.ExitOK)
-		offered, _, _ := strings.Cut(out.String(), ":4")
-		check.Equal(t, "offered after "+name, offered, "okta\tOkta.\nzoho\tZoho.\n")
-	}
-}
-
 // TestPresetForSomeGrants: that requests of the others are not limited by user any more is said, and needs no confirmation.
 func TestPresetForSomeGrants(t *testing.T) {
-	s := newLimitsServer(t)
+	s := newManaged(t)
 	s.limits(0, "set shop --user 2/1s --yes")
-	_, stderr := s.limits(0, "set shop --preset okta")
-	has(t, stderr, "Requests of authorization_code are no longer limited per user.")
+	s.says(0, "set shop --preset okta", "Requests of authorization_code are no longer limited per user.")
 }

@@ -31,7 +31,7 @@ type pageCluster struct {
 	at       map[string]string // addresses, by the port that the page shows
 	issuer   string            // of the tokens of operators
 	places   *strings.Replacer // puts them into the page
-	between  *proxy            // In front of the database
+	between  *mongotest.Proxy  // In front of the database
 	database *mongo.Database
 	balancer *balancer // nil until there are instances
 	load     *load
@@ -49,11 +49,11 @@ func newPageCluster(t *testing.T) *pageCluster {
 	t.Helper()
 	c := &pageCluster{t: t, dir: t.TempDir(), at: map[string]string{}}
 	uri, name := mongotest.Database(t)
-	server, err := url.Parse(uri)
-	check.OK(t, err)
 	ports := append([]string{"9096", "9097"}, append(clientPorts, operatorPorts...)...)
-	free := reservedAddresses(t, len(ports)+1)
-	c.between = newProxyAt(t, free[len(ports)], server.Host)
+	free := reservedAddresses(t, len(ports))
+	c.between = mongotest.NewProxy(t, uri)
+	between, err := url.Parse(c.between.URI)
+	check.OK(t, err)
 	c.database = mongotest.Connect(t, uri).Database(name)
 	var replaced []string
 	for i, port := range ports {
@@ -63,7 +63,7 @@ func newPageCluster(t *testing.T) *pageCluster {
 			replaced = append(replaced, port, strings.TrimPrefix(free[i], "127.0.0.1:"))
 		}
 	}
-	c.places = strings.NewReplacer(append(replaced, "127.0.0.1:27017", c.between.address, "database: oauth", "database: "+name)...)
+	c.places = strings.NewReplacer(append(replaced, "127.0.0.1:27017", between.Host, "database: oauth", "database: "+name)...)
 	c.issuer = "http://" + c.at["9096"]
 	c.load = newLoad(t, "http://"+c.at["9096"])
 	return c
@@ -88,8 +88,8 @@ func (c *pageCluster) do(what string) {
 		"each request was answered as ever, and each is counted once":           c.nothingFailed,
 		"the third instance is suspended":                                       c.suspend,
 		"the others refuse within two seconds, the third once it runs":          c.refused,
-		"the database goes away":                                                c.between.cut,
-		"the database is back":                                                  c.between.mend,
+		"the database goes away":                                                c.between.Break,
+		"the database is back":                                                  c.between.Restore,
 		"only what needs the database failed, and nothing was lost":             func() { c.fewFailed(); c.countedOnce() },
 		"the data are copied":                                                   c.copyData,
 		"the database is back, without its data":                                c.loseData,
@@ -254,15 +254,15 @@ func (c *pageCluster) loseData() {
 	c.t.Helper()
 	check.Eventually(c.t, "a refresh was answered with 503", func() bool { return c.load.counted(refreshRefused) > 0 })
 	check.OK(c.t, c.database.Drop(c.t.Context()))
-	c.between.mend()
+	c.between.Restore()
 }
 
 // restoreData does what mongorestore does, while the instances do not reach the database. The server may still carry
 // out a command that it got before, such as a heartbeat, which creates its collection.
 func (c *pageCluster) restoreData() {
 	c.t.Helper()
-	c.between.cut()
-	defer c.between.mend()
+	c.between.Break()
+	defer c.between.Restore()
 	check.OK(c.t, c.database.Drop(c.t.Context()))
 	for _, copied := range c.copied {
 		check.OK(c.t, c.database.Collection(copied.name).Drop(c.t.Context()))

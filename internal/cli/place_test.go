@@ -19,61 +19,48 @@ import (
 // TestServerOfTheEnvironment: OAUTH_SERVER is where client and user work, as limits do, and never the store
 // that happens to be here; an address that is empty is none.
 func TestServerOfTheEnvironment(t *testing.T) {
-	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := serving(t, "serve", "--data", data)
+	server := newManaged(t)
 	t.Chdir(t.TempDir()) // which has a store of its own
-	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create")
-	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
+	newClient(t, "here --create")
 	for _, tt := range []struct {
 		args   string
 		status int
 		says   string
 	}{
 		{"client create there --no-cache", command.ExitOK, "using the admin API at " + server.operators + "\n"},
-		{"client delete shop --no-cache", command.ExitFailed, `client "shop" does not exist`},
+		{"client delete here --no-cache", command.ExitFailed, `client "here" does not exist`},
 		{"user list --no-cache", command.ExitOK, "using the admin API at " + server.operators + "\n"},
 		{"client list --data oauth-server.db", command.ExitUsage, "OAUTH_SERVER and --data cannot be used together"},
 		{"client list --config cluster.yaml", command.ExitUsage, "OAUTH_SERVER and --config cannot be used together"},
 		{"client list --mongodb-uri mongodb://127.0.0.1:1", command.ExitUsage, "OAUTH_SERVER and --mongodb-uri cannot be used together"},
 	} {
-		_, stderr, status := runWith(t, environ, "", strings.Fields(tt.args)...)
+		_, stderr, status := runWith(t, server.environ(), "", strings.Fields(tt.args)...)
 		if status != tt.status || !strings.Contains(stderr, tt.says) {
 			t.Errorf("%s: status %d: %s", tt.args, status, stderr)
 		}
 	}
-	for _, args := range []string{"client delete shop", "limits list"} {
+	for _, args := range []string{"client delete here", "limits list"} {
 		has(t, runFails(t, command.ExitUsage, `--server`, "", append(strings.Fields(args), "--server", "")...), "it is empty")
 	}
-	stdout, _, _ := run(t, "", "client", "list")
-	check.Equal(t, "the store here is as it was", strings.Contains(stdout, "shop"), true)
+	has(t, runOK(t, "", "client", "list"), "here")
 }
 
 // TestOneTokenForACommand: a command with many calls and no place for a file gets one token, and is not
 // denied.
 func TestOneTokenForACommand(t *testing.T) {
-	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := serving(t, "serve", "--data", data)
-	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
+	server := newManaged(t)
+	environ := server.environ()
 	lines := &strings.Builder{}
 	for n := range 120 {
 		_, _ = fmt.Fprintf(lines, `{"client_id": "c%d", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}`+"\n", n)
 	}
-	stdout, stderr, status := runWith(t, environ, lines.String(), "client", "import", "-", "--no-cache")
-	if status != command.ExitOK || !strings.Contains(stdout, "imported 120 clients") {
-		t.Fatalf("status %d: %s%s", status, stdout, stderr)
-	}
+	stdout, stderr, _ := runWith(t, environ, lines.String(), "client", "import", "-", "--no-cache")
+	has(t, stdout+stderr, "imported 120 clients")
 	var top struct {
-		Clients []struct {
-			ClientID string `json:"client_id"`
-			Activity struct{ Allowed int }
-		}
+		Clients []struct{ Activity struct{ Allowed int } }
 	}
-	runJSON(t, &top, "", "limits", "list", "--server", server.operators, "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache")
-	check.Equal(t, "tokens of the import and of the list", top.Clients[0].Activity.Allowed, 2)
+	runJSON(t, &top, "", server.args("list")...)
+	check.Equal(t, "tokens of the test and of the import", top.Clients[0].Activity.Allowed, 2)
 
 	dir := t.TempDir()
 	file, absent := filepath.Join(dir, "file"), filepath.Join(dir, "absent")
@@ -101,15 +88,11 @@ func TestOneTokenForACommand(t *testing.T) {
 func TestServerWithTLSOnThisMachine(t *testing.T) {
 	cert, key := selfSigned(t, "auth.example")
 	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	ops := newClient(t, "ops --admin", "--data", data)
 	server := serving(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key)
 	address := "https://" + strings.TrimPrefix(server.operators, "http://")
 	for _, args := range []string{"client create shop", "user list"} {
-		_, stderr, status := run(t, "", append(strings.Fields(args), "--data", data)...)
-		if status != command.ExitOK || !strings.Contains(stderr, "using the admin API at "+address+", because that server holds") {
-			t.Errorf("%s: status %d: %s", args, status, stderr)
-		}
+		has(t, runSays(t, "", on(data, args)...), "using the admin API at "+address+", because that server holds")
 	}
 	// A server that is named has to be the one of that name.
 	runFails(t, command.ExitFailed, "certificate", "", "limits", "list", "--server", address, "--ca-file", cert, "--client-id", "ops", "--client-secret", ops.ClientSecret)
@@ -128,11 +111,7 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 // TestNamesOfDots: clients and users of any name are managed through a server, although paths are cleaned
 // of dots on their way; and what an operator types for a user is the user of the trail.
 func TestNamesOfDots(t *testing.T) {
-	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := serving(t, "serve", "--data", data)
-	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
+	environ := newManaged(t).environ()
 	for _, step := range []struct{ args, says string }{
 		{"client create ..", ".."},
 		{"client show ..", ".."},
@@ -159,13 +138,10 @@ func TestNamesOfDots(t *testing.T) {
 func TestRegisteringWhileServing(t *testing.T) {
 	data := storeFile(t)
 	server := serving(t, "serve", "--data", data)
-	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
-	var shop credentials
-	_, stderr, status := run(t, "", on("client create web --public --redirect-uri http://127.0.0.1/callback")...)
-	if want := "using the admin API at " + server.operators + ", because that server holds " + data + "\n"; status != command.ExitOK || stderr != want {
-		t.Errorf("status %d: %q, want %q", status, stderr, want)
-	}
-	runJSON(t, &shop, "", on("client create shop --grant client_credentials --scope orders:read")...)
+	on := func(args string) []string { return on(data, args) }
+	check.Equal(t, "place", runSays(t, "", on("client create web --public --redirect-uri http://127.0.0.1/callback")...),
+		"using the admin API at "+server.operators+", because that server holds "+data+"\n")
+	shop := newClient(t, "shop --grant client_credentials --scope orders:read", "--data", data)
 	askToken(t, server.clients, shop)
 	var updated struct{ Scopes []string }
 	runJSON(t, &updated, "", on("client update shop --add-scope orders:write --remove-scope orders:read")...)
@@ -212,9 +188,8 @@ func TestRegisteringWhileServing(t *testing.T) {
 // TestServerNamed: with --server the command acts as the operator that it is given.
 func TestServerNamed(t *testing.T) {
 	data := storeFile(t)
-	var ops, old credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	runJSON(t, &old, "", "client", "create", "old", "--scope", "ratelimit:write", "--audience", "urn:oauth-server:admin", "--data", data)
+	ops := newClient(t, "ops --admin", "--data", data)
+	old := newClient(t, "old --scope ratelimit:write --audience urn:oauth-server:admin", "--data", data)
 	server := serving(t, "serve", "--data", data)
 	as := func(c credentials, args ...string) []string {
 		return append(args, "--server", server.operators, "--client-id", c.ClientID, "--client-secret", c.ClientSecret, "--no-cache")
@@ -257,10 +232,7 @@ func TestAddressThatIsLeft(t *testing.T) {
 	check.OK(t, err)
 	server.stop(t)
 	check.OK(t, os.WriteFile(data+".admin", left, 0o600)) // as after a kill
-	_, stderr, status := run(t, "", "client", "create", "shop", "--data", data)
-	if status != command.ExitOK || !strings.Contains(stderr, "using the store "+data+" directly") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
+	has(t, runSays(t, "", on(data, "client create shop")...), "using the store "+data+" directly")
 
 	// Another program has the address now, and this process the file, without an admin address.
 	servingAt(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", data)
@@ -276,10 +248,7 @@ func TestAddressThatIsLeft(t *testing.T) {
 	access.URL = impostor.URL
 	check.OK(t, access.Write(data))
 	for _, says := range []string{"another server", "has no known admin address"} {
-		_, stderr, status = run(t, "", "client", "list", "--data", data)
-		if status != command.ExitFailed || !strings.Contains(stderr, says) || !strings.Contains(stderr, "stop it first") {
-			t.Errorf("status %d: %s", status, stderr)
-		}
+		has(t, runFails(t, command.ExitFailed, says, "", on(data, "client list")...), "stop it first")
 		check.OK(t, os.RemoveAll(data+".admin"))
 	}
 }
@@ -321,44 +290,37 @@ func TestAdminClientThatIsLockedOut(t *testing.T) {
 	}
 }
 
-// TestNewStoreIsConfirmed: a command in the wrong directory must not make another store without a word.
+// oneClient is a line of an import.
+const oneClient = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}`
+
+// TestNewStoreIsConfirmed: a command in the wrong directory must not make another store without a word. All that user create and
+// an import read is the password or the lines, and no answer.
 func TestNewStoreIsConfirmed(t *testing.T) {
-	for _, args := range [][]string{{"client", "create", "shop"}, {"user", "create", "ada", "--password-stdin"}} {
-		t.Run(args[0], func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			path, err := filepath.Abs("oauth-server.db")
-			check.OK(t, err)
-			stdin := func(answer string) string {
-				if args[0] == "user" {
-					return adaPassword + "\n" // all of it is the password
-				}
-				return answer
-			}
-			answers := []string{"", "n\n", "\n"}
-			if args[0] == "user" {
-				answers = answers[:1]
-			}
-			for _, answer := range answers {
-				out, stderr, status := run(t, stdin(answer), args...)
-				if status != command.ExitFailed || out != "" || !strings.Contains(stderr, path) ||
-					!strings.HasSuffix(stderr, "nothing was changed: give another --data, or confirm with --create\n") {
-					t.Errorf("after %q: status %d: %s%s", answer, status, out, stderr)
-				}
-				if _, err := os.Stat(path); err == nil {
-					t.Fatal("a data file was made")
-				}
-			}
-			if args[0] == "client" {
-				if _, stderr, status := run(t, "y\n", args...); status != command.ExitOK || !strings.Contains(stderr, "Continue? [y/N] ") {
-					t.Errorf("confirmed: status %d: %s", status, stderr)
-				}
-				check.OK(t, os.Remove(path))
-			}
-			_, stderr, status := run(t, stdin(""), append(args, "--create")...)
-			if status != command.ExitOK || strings.Contains(stderr, "[y/N]") || !strings.Contains(stderr, "using the store "+path+" directly\n") {
-				t.Errorf("--create: status %d: %s", status, stderr)
-			}
-		})
+	t.Chdir(t.TempDir())
+	path, err := filepath.Abs("oauth-server.db")
+	check.OK(t, err)
+	const no = "nothing was changed: give another --data, or confirm with --create\n"
+	for _, tt := range []struct {
+		args, stdin string
+		makes       bool
+		says        string
+	}{
+		{"client create shop", "", false, no},
+		{"client create shop", "n\n", false, no},
+		{"client create shop", "\n", false, no},
+		{"user create ada --password-stdin", adaPassword + "\n", false, no},
+		{"client import -", oneClient, false, no},
+		{"client create shop", "y\n", true, "Continue? [y/N] "},
+		{"client create shop --create", "", true, "using the store " + path + " directly\n"},
+		{"user create ada --password-stdin --create", adaPassword, true, "using the store " + path + " directly\n"},
+		{"client import - --create", oneClient, true, "using the store " + path + " directly\n"},
+	} {
+		out, stderr, status := run(t, tt.stdin, strings.Fields(tt.args)...)
+		check.Equal(t, tt.args+": status is good", status == command.ExitOK, tt.makes)
+		check.Equal(t, tt.args+": has output", out != "", tt.makes)
+		check.Equal(t, tt.args+": asks", strings.Contains(stderr, "[y/N]"), !strings.Contains(tt.args, "--create"))
+		has(t, stderr, path, tt.says)
+		check.Equal(t, tt.args+": makes a data file", os.Remove(path) == nil, tt.makes)
 	}
 }
 
@@ -371,10 +333,7 @@ func TestEmptyStoreStaysEmpty(t *testing.T) {
 		"client list", "client show shop", "client create shop", "client delete shop", "client rotate-secret shop", "user list", "user show ada", "keys list",
 		"keys rotate", "backup " + empty + ".backup",
 	} {
-		out, stderr, status := run(t, "", append(strings.Fields(line), "--data", empty)...)
-		if status != command.ExitFailed || out != "" || !strings.Contains(stderr, "it is empty") {
-			t.Errorf("%s: status %d: %s%s", line, status, out, stderr)
-		}
+		runFails(t, command.ExitFailed, "it is empty", "", on(empty, line)...)
 	}
 	info, err := os.Stat(empty)
 	check.OK(t, err)
@@ -388,54 +347,36 @@ func TestCommandsNameTheirStore(t *testing.T) {
 		"client create shop --create", "client rotate-secret shop", "client revoke shop", "client show shop",
 		"client list", "user list -o json", "client delete shop",
 	} {
-		_, stderr, status := run(t, "", append(strings.Fields(line), "--data", data)...)
-		if status != command.ExitOK || strings.Count(stderr, "using the store "+data+" directly\n") != 1 {
-			t.Errorf("%s: status %d: %s", line, status, stderr)
-		}
+		check.Equal(t, line, strings.Count(runSays(t, "", on(data, line)...), "using the store "+data+" directly\n"), 1)
 	}
 	db := database(t)
 	runOK(t, "", append([]string{"migrate", "up"}, db...)...)
-	_, stderr, status := run(t, "", append([]string{"client", "create", "shop"}, db...)...)
-	if status != command.ExitOK || !strings.Contains(stderr, "using the database ") || !strings.Contains(stderr, "within two seconds") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-}
-
-// TestImportIntoANewStore: what it reads is no answer, so only the flag makes the data file.
-func TestImportIntoANewStore(t *testing.T) {
-	t.Chdir(t.TempDir())
-	const line = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}` + "\n"
-	runFails(t, command.ExitFailed, "confirm with --create", line, "client", "import", "-")
-	if _, err := os.Stat("oauth-server.db"); err == nil {
-		t.Error("a data file was made")
-	}
-	runOK(t, line, "client", "import", "-", "--create")
+	has(t, runSays(t, "", append([]string{"client", "create", "shop"}, db...)...), "using the database ", "within two seconds")
 }
 
 // TestNoStoreForNothing: a command that fails for what it was given, or only checks, neither asks for a data
 // file nor makes one.
 func TestNoStoreForNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	const good, bad = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}`, `{"client_id": "x"}`
+	const good, bad = oneClient, `{"client_id": "x"}`
 	for _, tt := range []struct {
-		in     string
-		args   []string
-		status int
-		says   string
+		in, args string
+		status   int
+		says     string
 	}{
-		{"", []string{"user", "import", "nosuch.jsonl", "--create"}, command.ExitUsage, "nosuch.jsonl"},
-		{"y\n", []string{"client", "create", "bad id"}, command.ExitUsage, "id"},
-		{"y\n", []string{"client", "create", "bad id", "--create"}, command.ExitUsage, "id"},
-		{"y\n", []string{"client", "create", "x", "--scope", "openid"}, command.ExitUsage, "openid"},
-		{"password2026", []string{"user", "create", "ada", "--password-stdin", "--create"}, command.ExitUsage, "easy to guess"},
-		{adaPassword, []string{"user", "create", "a b", "--password-stdin", "--create"}, command.ExitUsage, "username"},
-		{good, []string{"client", "import", "-", "--check"}, command.ExitOK, "the file is valid: 1 client"},
-		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, command.ExitFailed, "1 of 2 lines are valid"},
-		{good + "\n" + bad, []string{"client", "import", "-", "--create"}, command.ExitFailed, "Nothing was imported"},
-		{bad, []string{"client", "import", "-", "--create", "--partial"}, command.ExitFailed, "imported 0 clients"},
-		{"", []string{"client", "import", "-", "--create"}, command.ExitOK, "imported 0 clients"},
+		{"", "user import nosuch.jsonl --create", command.ExitUsage, "nosuch.jsonl"},
+		{"y\n", "client create bad\x01id", command.ExitUsage, "id"},
+		{"y\n", "client create bad\x01id --create", command.ExitUsage, "id"},
+		{"y\n", "client create x --scope openid", command.ExitUsage, "openid"},
+		{"password2026", "user create ada --password-stdin --create", command.ExitUsage, "easy to guess"},
+		{adaPassword, "user create a\x01b --password-stdin --create", command.ExitUsage, "username"},
+		{good, "client import - --check", command.ExitOK, "the file is valid: 1 client"},
+		{good + "\n" + good, "client import - --check --create", command.ExitFailed, "1 of 2 lines are valid"},
+		{good + "\n" + bad, "client import - --create", command.ExitFailed, "Nothing was imported"},
+		{bad, "client import - --create --partial", command.ExitFailed, "imported 0 clients"},
+		{"", "client import - --create", command.ExitOK, "imported 0 clients"},
 	} {
-		stdout, stderr, status := run(t, tt.in, tt.args...)
+		stdout, stderr, status := run(t, tt.in, strings.Fields(tt.args)...)
 		if status != tt.status || !strings.Contains(stdout+stderr, tt.says) || strings.Contains(stderr, "[y/N]") {
 			t.Errorf("%v: status %d: %s%s", tt.args, status, stdout, stderr)
 		}
@@ -452,22 +393,14 @@ func TestNoStoreForNothing(t *testing.T) {
 // from the server that has it open, without an admin client. Nothing is made or said.
 func TestCompletionsOfTheStore(t *testing.T) {
 	t.Chdir(t.TempDir())
-	offered := func(typed string) string {
-		stdout, stderr, _ := run(t, "", strings.Split("__complete "+typed, " ")...)
-		if strings.Contains(stderr, "using") {
-			t.Errorf("%s: %s", typed, stderr)
-		}
-		names, _, _ := strings.Cut(stdout, ":")
-		return strings.Join(strings.Fields(names), " ")
-	}
 	for _, typed := range []string{"client show ", "client create x --create --label "} {
-		check.Equal(t, typed+" without a store", offered(typed), "")
+		check.Equal(t, typed+" without a store", completed(t, typed), "")
 	}
 	if _, err := os.Stat("oauth-server.db"); err == nil {
 		t.Fatal("a data file was made")
 	}
-	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create", "--label", "team=payments")
-	runJSON(t, &credentials{}, "", "client", "create", "app")
+	newClient(t, "shop --create --label team=payments")
+	newClient(t, "app")
 	addUsers(t, nil, "ada", "adam", "bob")
 	for _, where := range []string{"in the store", "on the server that has it"} {
 		if where != "in the store" {
@@ -478,7 +411,7 @@ func TestCompletionsOfTheStore(t *testing.T) {
 			"client list --label ": "team=payments", "client update shop --remove-label ": "team",
 			"user show ": "ada adam bob", "user show ada": "ada adam", "user show adam": "adam",
 		} {
-			check.Equal(t, typed+where, offered(typed), want)
+			check.Equal(t, typed+where, completed(t, typed), want)
 		}
 	}
 }

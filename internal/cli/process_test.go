@@ -278,6 +278,16 @@ func runOK(t *testing.T, stdin string, args ...string) (stdout string) {
 	return stdout
 }
 
+// runSays executes a command line that must succeed, and returns what it writes to standard error.
+func runSays(t *testing.T, stdin string, args ...string) (stderr string) {
+	t.Helper()
+	stdout, stderr, status := run(t, stdin, args...)
+	if status != command.ExitOK {
+		t.Fatalf("%q: status %d: %s%s", args, status, stdout, stderr)
+	}
+	return stderr
+}
+
 // runFails executes a command line that must end with that status, and say why on standard error.
 func runFails(t *testing.T, want int, says, stdin string, args ...string) (stderr string) {
 	t.Helper()
@@ -298,6 +308,16 @@ func has(t *testing.T, text string, parts ...string) {
 	}
 }
 
+// hasNot fails the test if the text contains one of the parts.
+func hasNot(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("it says %q:\n%s", part, text)
+		}
+	}
+}
+
 // runJSON executes a command line that must succeed and decodes its answer.
 func runJSON(t *testing.T, into any, stdin string, args ...string) {
 	t.Helper()
@@ -305,6 +325,97 @@ func runJSON(t *testing.T, into any, stdin string, args ...string) {
 	if err := json.Unmarshal([]byte(stdout), into); err != nil {
 		t.Fatalf("%v: %v in %q", args, err, stdout)
 	}
+}
+
+// managed is a running server with the clients shop and batch, and with an operator.
+type managed struct {
+	operated
+	t     *testing.T
+	ops   credentials
+	token string
+	file  string // a place for a file of limits
+	data  string // the file of its store
+}
+
+// firstChange is the number of the first change of limits, after three clients and the first keys.
+const firstChange = 5
+
+// newManaged starts a server with these flags.
+func newManaged(t *testing.T, flags ...string) *managed {
+	t.Helper()
+	s := &managed{t: t, data: storeFile(t), file: filepath.Join(t.TempDir(), "limits.yaml")}
+	s.ops = newClient(t, "ops --admin", "--data", s.data)
+	newClient(t, "shop", "--data", s.data)
+	newClient(t, "batch", "--data", s.data)
+	s.operated = serving(t, append([]string{"serve", "--data", s.data}, flags...)...)
+	s.token = askToken(t, s.clients, s.ops)
+	return s
+}
+
+// at returns a command line for the server with the token of the operator.
+func (s *managed) at(args string) []string {
+	return append(strings.Fields(args), "--server", s.operators, "--token", s.token)
+}
+
+// environ has the address of the server and the credentials of the operator.
+func (s *managed) environ() []string {
+	return []string{"OAUTH_SERVER=" + s.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + s.ops.ClientSecret}
+}
+
+// args returns a limits command for the server. FILE stands for the file of limits.
+func (s *managed) args(args string) []string {
+	return s.at("limits " + strings.ReplaceAll(args, "FILE", s.file))
+}
+
+// limits runs a limits command, which must have that exit status.
+func (s *managed) limits(status int, args string) (stdout, stderr string) {
+	s.t.Helper()
+	stdout, stderr, got := run(s.t, "", s.args(args)...)
+	if got != status {
+		s.t.Fatalf("limits %s: status %d, want %d:\n%s%s", args, got, status, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// shows runs a limits command that must succeed, and checks its output, with single spaces between the columns.
+func (s *managed) shows(args string, parts ...string) {
+	s.t.Helper()
+	s.prints(0, args, parts...)
+}
+
+// prints is shows for a command with that exit status.
+func (s *managed) prints(status int, args string, parts ...string) {
+	s.t.Helper()
+	stdout, _ := s.limits(status, args)
+	has(s.t, table(stdout), parts...)
+}
+
+// says runs a limits command, which must have that exit status and write that to standard error.
+func (s *managed) says(status int, args string, parts ...string) {
+	s.t.Helper()
+	_, stderr := s.limits(status, args)
+	has(s.t, stderr, parts...)
+}
+
+// version returns the version of all policies.
+func (s *managed) version() int64 {
+	s.t.Helper()
+	var set struct{ Version int64 }
+	runJSON(s.t, &set, "", s.args("export")...)
+	return set.Version
+}
+
+// write writes the file of limits.
+func (s *managed) write(text string) {
+	s.t.Helper()
+	check.OK(s.t, os.WriteFile(s.file, []byte(text), 0o600))
+}
+
+// newClient registers a client in a store, and returns its credentials.
+func newClient(t *testing.T, args string, store ...string) (made credentials) {
+	t.Helper()
+	runJSON(t, &made, "", append(strings.Fields("client create "+args), store...)...)
+	return made
 }
 
 // on returns a command line with the data file.
@@ -354,6 +465,44 @@ func send(t *testing.T, req *http.Request) (status int, body string) {
 	text, err := io.ReadAll(res.Body)
 	check.OK(t, err)
 	return res.StatusCode, string(text)
+}
+
+// page is the body that an address answers a GET with.
+func page(t *testing.T, address string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	check.OK(t, err)
+	status, body := send(t, req)
+	check.Equal(t, "status of "+address, status, http.StatusOK)
+	return body
+}
+
+// statusOf returns the status of an answer on a connection of its own, as a load balancer's probe and
+// a new client have one.
+func statusOf(t *testing.T, address string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	check.OK(t, err)
+	req.Close = true
+	status, _ := send(t, req)
+	return status
+}
+
+// adminStatus is the status that the admin API answers a token with.
+func adminStatus(t *testing.T, operators, token string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operators+"/admin/v1/settings", http.NoBody)
+	check.OK(t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	status, _ := send(t, req)
+	return status
+}
+
+// tokenStatus is the status of a request with client_credentials.
+func tokenStatus(t *testing.T, server string, as credentials) int {
+	t.Helper()
+	status, _ := postForm(t, server+"/token", as, url.Values{"grant_type": {"client_credentials"}})
+	return status
 }
 
 // askToken gets a token with client_credentials.

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,50 +16,21 @@ import (
 	"oauth-server/internal/cli/command"
 )
 
-func TestServeListensAndStopsOnASignal(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		t.Run(signal.String(), func(t *testing.T) {
-			p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t))
-			addr := p.listening(t)
-			res, err := http.Get("http://" + addr + "/healthz")
-			if err != nil || res.StatusCode != http.StatusOK {
-				t.Fatalf("%v, %v", res, err)
-			}
-			_ = res.Body.Close()
-			check.OK(t, p.Process.Signal(signal))
-			if status := p.status(t); status != command.ExitOK {
-				t.Errorf("status %d:\n%s", status, p.log.String())
-			}
-			if out := p.stdout.String(); out != "" {
-				t.Errorf("standard output is for answers: %q", out)
-			}
-			if n := strings.Count(p.log.String(), "listening"); n != 1 {
-				t.Errorf("%d lines say listening", n)
-			}
-		})
-	}
-}
-
-// The log of a server that was stopped has each request, even if a second signal ends it at once.
+// The log of a server that was stopped has each request, even if a second signal ends it at once. A person who
+// stops a server at a terminal, by Ctrl-C, does not wait for load balancers.
 func TestStopWritesTheLog(t *testing.T) {
 	const requests = 200
-	for name, signals := range map[string]int{"one signal": 1, "two": 2} {
+	for name, signals := range map[string][]syscall.Signal{"Ctrl-C": {syscall.SIGINT}, "two signals": {syscall.SIGTERM, syscall.SIGTERM}} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--drain-delay", "1h")
-			addr := p.listening(t)
+			p := launchOperated(t, "serve", "--data", storeFile(t), "--drain-delay", "1h")
 			for range requests {
-				res, err := http.Get("http://" + addr + "/.well-known/jwks.json")
-				check.OK(t, err)
-				_, err = io.Copy(io.Discard, res.Body)
-				check.OK(t, errors.Join(err, res.Body.Close()))
+				page(t, p.clients+"/.well-known/jwks.json")
 			}
+			check.OK(t, p.Process.Signal(signals[0]))
 			want := command.ExitOK
-			if signals == 1 {
-				check.OK(t, p.Process.Signal(syscall.SIGINT))
-			} else {
-				check.OK(t, p.Process.Signal(syscall.SIGTERM))
+			if len(signals) > 1 {
 				p.awaitLog(t, "msg=draining")
-				check.OK(t, p.Process.Signal(syscall.SIGTERM))
+				check.OK(t, p.Process.Signal(signals[1]))
 				want = -1
 			}
 			check.Equal(t, "status", p.status(t), want)
@@ -73,19 +41,15 @@ func TestStopWritesTheLog(t *testing.T) {
 
 // A log that cannot be written does not stop the server. Its exit status reports it.
 func TestFullLog(t *testing.T) {
-	for name, open := range map[string]func() (*os.File, error){
-		"full disk": func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_WRONLY, 0) },
-		"no reader": func() (*os.File, error) {
-			r, w, err := os.Pipe()
-			return w, errors.Join(err, r.Close())
-		},
-	} {
+	r, unread, err := os.Pipe()
+	check.OK(t, errors.Join(err, r.Close()))
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("this system has no /dev/full")
+	}
+	check.OK(t, err)
+	for name, log := range map[string]*os.File{"full disk": full, "no reader": unread} {
 		t.Run(name, func(t *testing.T) {
-			log, err := open()
-			if errors.Is(err, os.ErrNotExist) {
-				t.Skip("this system has no /dev/full")
-			}
-			check.OK(t, err)
 			defer func() { _ = log.Close() }()
 			clients := testworld.FreeAddress(t)
 			cmd := newProgram(t, "serve", "--listen", clients, "--admin-listen=", "--data", storeFile(t))
@@ -101,93 +65,40 @@ func TestFullLog(t *testing.T) {
 	}
 }
 
-func TestSecondSignalQuitsAtOnce(t *testing.T) {
-	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--shutdown-timeout", "1h")
-	conn, err := net.Dial("tcp", p.listening(t))
-	check.OK(t, err)
-	defer func() { _ = conn.Close() }()
-	// A request whose body never comes keeps the graceful stop waiting.
-	_, err = fmt.Fprint(conn, "POST /token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
-		"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n")
-	check.OK(t, err)
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
-		t.Fatalf("%q, %v", line, err)
-	}
-	_ = p.Process.Signal(syscall.SIGTERM)
-	p.awaitLog(t, "msg=stopping")
-	_ = p.Process.Signal(syscall.SIGTERM)
-	if status := p.status(t); status != -1 {
-		t.Errorf("status %d, want to be ended by the signal:\n%s", status, p.log.String())
-	}
-}
-
-// statusOf returns the status of an answer on a connection of its own, as a load balancer's probe and
-// a new client have one.
-func statusOf(t *testing.T, address string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	check.OK(t, err)
-	req.Close = true
-	status, _ := send(t, req)
-	return status
-}
-
 // TestSIGTERMDrains: readiness fails first, on both addresses, and for the whole delay every request
-// is answered, on new connections too. A second signal, of either kind, ends the process at once.
+// is answered, on new connections too. A second signal, also of the other kind, ends the process at once.
 func TestSIGTERMDrains(t *testing.T) {
-	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		t.Run("then "+second.String(), func(t *testing.T) {
-			data := storeFile(t)
-			var shop credentials
-			runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
-			p := launchOperated(t, "serve", "--data", data, "--drain-delay", "1h")
-			readiness := []string{p.clients + "/readyz", p.operators + "/readyz"}
-			for _, address := range readiness {
-				check.Equal(t, address, statusOf(t, address), http.StatusOK)
-			}
-			check.OK(t, p.Process.Signal(syscall.SIGTERM))
-			p.awaitLog(t, "msg=draining")
-			for _, address := range readiness {
-				check.Equal(t, address, statusOf(t, address), http.StatusServiceUnavailable)
-			}
-			for range 20 {
-				http.DefaultClient.CloseIdleConnections()
-				askToken(t, p.clients, shop)
-			}
-			check.Equal(t, "status of /healthz", statusOf(t, p.clients+"/healthz"), http.StatusOK)
-			check.OK(t, p.Process.Signal(second))
-			if status := p.status(t); status != -1 {
-				t.Errorf("status %d, want to be ended by the signal:\n%s", status, p.log.String())
-			}
-		})
+	data := storeFile(t)
+	shop := newClient(t, "shop", "--data", data)
+	p := launchOperated(t, "serve", "--data", data, "--drain-delay", "1h")
+	ready := func(want int) {
+		t.Helper()
+		for _, address := range []string{p.clients + "/readyz", p.operators + "/readyz"} {
+			check.Equal(t, address, statusOf(t, address), want)
+		}
 	}
+	ready(http.StatusOK)
+	check.OK(t, p.Process.Signal(syscall.SIGTERM))
+	p.awaitLog(t, "msg=draining")
+	ready(http.StatusServiceUnavailable)
+	for range 20 {
+		http.DefaultClient.CloseIdleConnections()
+		askToken(t, p.clients, shop)
+	}
+	check.Equal(t, "status of /healthz", statusOf(t, p.clients+"/healthz"), http.StatusOK)
+	check.OK(t, p.Process.Signal(syscall.SIGINT))
+	check.Equal(t, "status, which is that of a signal", p.status(t), -1)
 }
 
-// TestStopAfterTheDrain: after the delay the server stops as it does without one.
+// TestStopAfterTheDrain: after the delay the server stops as it does without one. It says each step once, and
+// keeps standard output for answers.
 func TestStopAfterTheDrain(t *testing.T) {
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--drain-delay", "50ms")
 	p.listening(t)
 	p.stop(t)
-	var said []string
-	for line := range strings.Lines(p.log.String()) {
-		for _, msg := range []string{"draining", "stopping", "stopped"} {
-			if strings.Contains(line, "msg="+msg) {
-				said = append(said, msg)
-			}
-		}
-	}
-	check.Equal(t, "the log", said, []string{"draining", "stopping", "stopped"})
-}
-
-// TestCtrlCDoesNotDrain: a person who stops a server at a terminal does not wait for load balancers.
-func TestCtrlCDoesNotDrain(t *testing.T) {
-	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--drain-delay", "1h")
-	p.listening(t)
-	check.OK(t, p.Process.Signal(syscall.SIGINT))
-	check.Equal(t, "status", p.status(t), command.ExitOK)
-	if strings.Contains(p.log.String(), "draining") {
-		t.Errorf("it drained:\n%s", p.log.String())
-	}
+	said := regexp.MustCompile(`msg=(listening|draining|stopping|stopped)`).FindAllString(p.log.String(), -1)
+	check.Equal(t, "the log", said, []string{"msg=listening", "msg=draining", "msg=stopping", "msg=stopped"})
+	check.Equal(t, "standard output", p.stdout.String(), "")
 }
 
 // configFile is a configuration file with a limit for clients, to be changed.
@@ -207,17 +118,13 @@ func writeLimit(t *testing.T, path string, requests int, more ...string) {
 // A configuration file that changes while the server runs: limits are others and no count is lost, an invalid
 // one is refused, and what needs a restart is named; all without a restart.
 func TestConfigurationFileChangesWhileServing(t *testing.T) {
-	data := storeFile(t)
-	var shop, ops credentials
-	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
 	file := configFile(t, 6)
-	o := serving(t, "serve", "--config", file, "--data", data, "--issuer", "http://127.0.0.1:9096")
-	token := askToken(t, o.clients, ops)
+	o := newManaged(t, "--config", file)
+	shop := newClient(t, "app", "--data", o.data)
 	passed := func(n int) (passed int) {
 		t.Helper()
 		for range n {
-			if status, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}}); status == http.StatusOK {
+			if tokenStatus(t, o.clients, shop) == http.StatusOK {
 				passed++
 			}
 		}
@@ -240,21 +147,18 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	has(t, o.log.String(), "oauth-server.yaml:2", "oauth-server.yaml:3")
 	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"),
 		`{"status":"ready","checks":{"configuration_file":"the changed file is refused; the last good one stays in use"}}`)
-	instances := []string{"limits", "status", "--server", o.operators, "--token", token}
-	has(t, runOK(t, "", instances...), ", the newest is invalid: ")
+	o.shows("status", ", the newest is invalid: ")
 
 	writeLimit(t, file, 10, "tokens: { access_ttl: 5m }")
 	o.awaitLog(t, `need a restart; all other changes are applied" fields=[tokens.access_ttl]`)
 	check.Equal(t, "passed after 9 became 10", passed(5), 1)
-	has(t, runOK(t, "", instances...), ", restart needed for tokens.access_ttl")
-	o.stop(t)
+	o.shows("status", ", restart needed for tokens.access_ttl")
 }
 
 // Two instances with different files: limits status says which, and the metrics differ, until both have one.
 func TestInstancesWithDifferentFiles(t *testing.T) {
 	db, shop := databaseWithShop(t)
-	var ops credentials
-	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	ops := newClient(t, "ops --admin", db...)
 	files := []string{configFile(t, 600), configFile(t, 700)}
 	var all []operated
 	for _, file := range files {
@@ -266,9 +170,7 @@ func TestInstancesWithDifferentFiles(t *testing.T) {
 		return text
 	}
 	hash := func(o operated) string {
-		_, rest, _ := strings.Cut(page(t, o.operators+"/metrics"), "\noauth_config_limits_hash ")
-		value, _, _ := strings.Cut(rest, "\n")
-		return value
+		return regexp.MustCompile(`\noauth_config_limits_hash .*`).FindString(page(t, o.operators+"/metrics"))
 	}
 	check.Eventually(t, "it says which differ", func() bool {
 		return strings.Contains(instances(), "\n\nThe limits in the configuration files differ: ")
@@ -289,8 +191,7 @@ func TestInstancesWithDifferentFiles(t *testing.T) {
 	check.Equal(t, "hashes", hash(all[0]), hash(all[1]))
 	for _, o := range all {
 		check.Eventually(t, "the limit set by an operator holds", func() bool {
-			status, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}})
-			return status == http.StatusTooManyRequests
+			return tokenStatus(t, o.clients, shop) == http.StatusTooManyRequests
 		})
 	}
 }

@@ -40,18 +40,16 @@ func TestHangupWhileTheServerStarts(t *testing.T) {
 // it runs again, accepts the old secret long after a revocation. What it issues is worthless to all others,
 // and to itself once it has read its clients. So it is with one whose client was deleted and created anew.
 func TestFrozenInstanceIssuesNothingOfWorth(t *testing.T) {
-	r := newRevocable(t)
+	r := newCluster(t, 2)
 	proxy := mongotest.NewProxy(t, r.db[1])
 	frozen := launchOperated(t, "serve", "--issuer", "http://127.0.0.1:9096", "--mongodb-uri", proxy.URI, r.db[2], r.db[3])
 	for _, end := range []func(){
 		func() {
-			var now credentials
-			runJSON(t, &now, "", r.on("client", "rotate-secret", "ops", "--revoke")...)
-			r.ops = now
+			runJSON(t, &r.ops, "", r.on("client", "rotate-secret", "ops", "--revoke")...)
 		},
 		func() {
 			runJSON(t, &struct{}{}, "", r.on("client", "delete", "ops", "--confirm", "ops")...)
-			runJSON(t, &r.ops, "", r.on("client", "create", "ops", "--admin")...)
+			r.ops = newClient(t, "ops --admin", r.db...)
 		},
 	} {
 		check.OK(t, frozen.Process.Signal(syscall.SIGSTOP))
@@ -61,12 +59,12 @@ func TestFrozenInstanceIssuesNothingOfWorth(t *testing.T) {
 		check.OK(t, frozen.Process.Signal(syscall.SIGCONT))
 		token := askToken(t, frozen.clients, old)
 		for _, o := range r.instances {
-			check.Eventually(t, "the instance has followed", func() bool { return r.status(o, r.ops) == http.StatusOK })
+			check.Eventually(t, "the instance has followed", func() bool { return tokenStatus(t, o.clients, r.ops) == http.StatusOK })
 			check.Equal(t, "status", r.admin(o, token), http.StatusUnauthorized)
 			check.Equal(t, "active", r.active(o, r.ops, token), false)
 		}
 		proxy.Restore()
-		check.Eventually(t, "the instance has followed", func() bool { return r.status(frozen, r.ops) == http.StatusOK })
+		check.Eventually(t, "the instance has followed", func() bool { return tokenStatus(t, frozen.clients, r.ops) == http.StatusOK })
 		check.Equal(t, "status", r.admin(frozen, token), http.StatusUnauthorized)
 		r.good()
 	}

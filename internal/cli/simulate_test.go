@@ -186,7 +186,7 @@ func TestSimulateTop(t *testing.T) {
 // TestSimulateFinds: the file that is written is what limits apply and limits candidate set take, and under it the share is
 // untouched.
 func TestSimulateFinds(t *testing.T) {
-	s := newLimitsServer(t)
+	s := newManaged(t)
 	dir := t.TempDir()
 	log, limits, found := filepath.Join(dir, "log.csv"), filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "found.yaml")
 	check.OK(t, os.WriteFile(log, []byte(burst(37, "shop", "ada", "")+strings.Join(strings.SplitAfter(burst(60, "batch", ""), "\n")[1:], "")), 0o600))
@@ -211,11 +211,9 @@ func TestSimulateFinds(t *testing.T) {
 	runJSON(t, &r, "", "simulate", log, "--policies", again)
 	check.Equal(t, "clients hit under the export", r.ClientsHit, 1)
 
-	_, stderr = s.limits(command.ExitUsage, "candidate set --limit 5/60s -f "+found)
-	has(t, stderr, "--file cannot be used")
+	s.says(command.ExitUsage, "candidate set --limit 5/60s -f "+found, "--file cannot be used")
 	check.OK(t, os.WriteFile(again, []byte("tiers: {}\n"), 0o600))
-	_, stderr = s.limits(command.ExitUsage, "candidate set -f "+again)
-	has(t, stderr, "has no limits")
+	s.says(command.ExitUsage, "candidate set -f "+again, "has no limits")
 }
 
 // TestSimulateDoc: the commands on the page print the text below them, up to the section on logs, which has a test

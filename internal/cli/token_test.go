@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -57,22 +56,25 @@ func unsignedJWT(claims string) string {
 	return encode([]byte(`{"alg":"ES256"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("x"))
 }
 
-// runToken runs the command line as a shell would.
-func runToken(t *testing.T, environ []string, stdin string, args ...string) (stdout, stderr string, status int) {
+const (
+	opaqueToken = `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"refresh_token":"r"}`
+	asMachine   = "--grant client_credentials --client-id c --client-secret s"
+)
+
+// runToken gets a token from a server, unless that is nil.
+func runToken(t *testing.T, s *httptest.Server, environ []string, stdin, args string) (stdout, stderr string, status int) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	c := &command.Env{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs, Environ: environ}
-	status = execute(t.Context(), c, append([]string{"token"}, args...))
-	return out.String(), errs.String(), status
+	if s != nil {
+		environ = append(environ, "OAUTH_ISSUER="+s.URL)
+	}
+	return runWith(t, environ, stdin, strings.Fields("token "+args)...)
 }
 
 // tokenSucceeds returns what the command line prints.
-func tokenSucceeds(t *testing.T, environ []string, stdin string, args ...string) string {
+func tokenSucceeds(t *testing.T, s *httptest.Server, environ []string, stdin, args string) string {
 	t.Helper()
-	out, errs, status := runToken(t, environ, stdin, args...)
-	if status != command.ExitOK {
-		t.Fatalf("exit status %d: %s", status, errs)
-	}
+	out, errs, status := runToken(t, s, environ, stdin, args)
+	check.Equal(t, "exit status: "+errs, status, command.ExitOK)
 	return out
 }
 
@@ -80,149 +82,100 @@ func TestTokenPrintsResponseAndClaims(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	token := unsignedJWT(`{"sub":"shop"}`)
 	s := tokenServer(t, func(form url.Values, secret string) (int, string) {
-		if form.Get("scope") != "read write" || secret != "hush" {
-			t.Errorf("asked with the secret %q and %v", secret, form)
-		}
+		check.Equal(t, "scope and secret", form.Get("scope")+" "+secret, "read write s")
 		return 200, `{"access_token":"` + token + `","token_type":"Bearer","expires_in":3600}`
 	})
-	args := []string{
-		"--issuer", s.URL, "--grant", "client_credentials", "--client-id", "shop", "--client-secret", "hush",
-		"--scope", "read", "--scope", "write",
-	}
-	out := tokenSucceeds(t, nil, "", args...)
+	const args = asMachine + " --scope read --scope write"
+	out := tokenSucceeds(t, s, nil, "", args)
 	has(t, out, "newly issued, cached in "+os.Getenv("XDG_CACHE_HOME"), `"access_token": "`+token+`"`, "NOT verified", `"sub": "shop"`)
-	if strings.Contains(out, "claims_verified") {
-		t.Errorf("what the client adds stands in the server's answer:\n%s", out)
-	}
+	hasNot(t, out, "claims_verified") // which the client adds for scripts
 
-	s.Close()
-	has(t, tokenSucceeds(t, nil, "", args...), "reused from the cache")
-}
-
-func TestTokenAsJSON(t *testing.T) {
-	token := unsignedJWT(`{"sub":"shop"}`)
-	s := tokenServer(t, func(url.Values, string) (int, string) {
-		return 200, `{"access_token":"` + token + `","token_type":"Bearer","expires_in":3600}`
-	})
-	out := tokenSucceeds(t, nil, "", "--issuer", s.URL, "--grant", "client_credentials",
-		"--client-id", "c", "--client-secret", "s", "--no-cache", "-o", "json")
 	var got map[string]any
-	check.OK(t, json.Unmarshal([]byte(out), &got))
-	if left, _ := got["expires_in"].(float64); math.Abs(left-3600) > 60 {
-		t.Errorf("expires_in is %v", got["expires_in"])
-	}
-	if _, there := got["cache_file"]; there {
-		t.Error("cache_file is there without a cache")
-	}
+	check.OK(t, json.Unmarshal([]byte(tokenSucceeds(t, s, nil, "", args+" --no-cache -o json")), &got))
+	left, _ := got["expires_in"].(float64)
+	check.Equal(t, "expires_in is an hour", math.Abs(left-3600) < 60, true)
 	for name, want := range map[string]any{
-		"access_token": token, "origin": "issued", "claims": map[string]any{"sub": "shop"}, "claims_verified": false,
+		"access_token": token, "origin": "issued", "claims": map[string]any{"sub": "shop"}, "claims_verified": false, "cache_file": nil,
 	} {
 		check.Equal(t, name, got[name], want)
 	}
+
+	s.Close()
+	has(t, tokenSucceeds(t, s, nil, "", args), "reused from the cache")
 }
 
+// TestTokenSecrets: what is exported for an operator is not sent as the secret of the client that a flag names.
 func TestTokenSecrets(t *testing.T) {
-	cases := map[string]struct {
-		environ []string
-		stdin   string
-		args    []string
+	ops := []string{"OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=hush"}
+	for name, tc := range map[string]struct {
+		environ     []string
+		stdin, args string
+		want        string
 	}{
-		"flag":        {nil, "", []string{"--client-secret", " a b"}},
-		"stdin":       {nil, " a b\r\n", []string{"--client-secret-stdin"}},
-		"environment": {[]string{"OAUTH_CLIENT_SECRET= a b"}, "", nil},
-		"flag over environment": {
-			environ: []string{"OAUTH_CLIENT_SECRET=other", "OAUTH_CLIENT_ID=other", "OAUTH_ISSUER=https://other.example"},
-			args:    []string{"--client-secret", " a b"},
-		},
-	}
-	for name, tc := range cases {
+		"flag":                    {nil, "", "--client-id c --client-secret=a+b", "a%2Bb"},
+		"stdin":                   {nil, " a b\r\n", "--client-id c --client-secret-stdin", "+a+b"},
+		"environment":             {[]string{"OAUTH_CLIENT_SECRET= a b"}, "", "--client-id c", "+a+b"},
+		"flag over environment":   {ops, "", "--client-id c --client-secret x", "x"},
+		"environment's client":    {ops, "", "", "hush"},
+		"the same client":         {ops, "", "--client-id ops", "hush"},
+		"another client's, stdin": {ops, "x", "--client-id c --client-secret-stdin", "x"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := tokenServer(t, func(_ url.Values, secret string) (int, string) {
-				if secret != "+a+b" {
-					t.Errorf("the secret is %q", secret)
-				}
-				return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`
+				check.Equal(t, "secret", secret, tc.want)
+				return 200, opaqueToken
 			})
-			args := append([]string{"--issuer", s.URL, "--grant", "client_credentials", "--client-id", "c", "--no-cache"}, tc.args...)
-			out, errs, status := runToken(t, tc.environ, tc.stdin, args...)
-			if status != command.ExitOK || !strings.Contains(out, "is opaque") || strings.Contains(out+errs, " a b") {
-				t.Errorf("exit status %d, want a token without the secret: %s%s", status, out, errs)
-			}
+			out, errs, _ := runToken(t, s, tc.environ, tc.stdin, "--grant client_credentials --no-cache "+tc.args)
+			has(t, out, "is opaque")
+			hasNot(t, out+errs, " a b", "hush")
 		})
 	}
-}
-
-// TestTokenKeepsTheSecretOfAnotherClient: what is exported for an operator is not sent as the secret of
-// the client that a flag names.
-func TestTokenKeepsTheSecretOfAnotherClient(t *testing.T) {
-	environ := []string{"OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=hush", "OAUTH_PASSWORD=correct horse", "OAUTH_USERNAME=ada"}
-	for id, want := range map[string]string{"web": "", "ops": "hush", "": "hush"} {
-		s := tokenServer(t, func(_ url.Values, secret string) (int, string) {
-			if secret != want {
-				t.Errorf("--client-id %q: the secret is %q, want %q", id, secret, want)
-			}
-			return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`
-		})
-		tokenSucceeds(t, environ, "", "--issuer", s.URL, "--grant", "password", "--client-id", id, "--no-cache")
-	}
-	_, errs, status := runToken(t, environ, "", "--grant", "client_credentials", "--client-id", "shop", "--no-cache")
-	if status != command.ExitUsage || !strings.Contains(errs, "client-secret: client_credentials needs one") {
-		t.Errorf("exit status %d, want a usage error about the secret: %s", status, errs)
-	}
+	_, errs, status := runToken(t, nil, ops, "", "--grant client_credentials --client-id shop --no-cache")
+	check.Equal(t, "status", status, command.ExitUsage)
+	has(t, errs, "client-secret: client_credentials needs one")
 }
 
 func TestTokenPassword(t *testing.T) {
-	s := tokenServer(t, func(form url.Values, _ string) (int, string) {
-		for name, want := range map[string]string{"username": "ada", "password": "correct horse", "client_id": "web"} {
-			if got := form.Get(name); got != want {
-				t.Errorf("%s is %q, want %q", name, got, want)
-			}
-		}
-		return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"refresh_token":"r"}`
+	s := tokenServer(t, func(form url.Values, secret string) (int, string) {
+		check.Equal(t, "form", form, url.Values{"grant_type": {"password"}, "username": {"ada"}, "password": {"correct horse"}, "client_id": {"web"}})
+		check.Equal(t, "secret", secret, "")
+		return 200, opaqueToken
 	})
-	environ := []string{"OAUTH_USERNAME=ada", "OAUTH_CLIENT_ID=web", "OAUTH_ISSUER=" + s.URL}
 	file := filepath.Join(t.TempDir(), "t.json")
-	tokenSucceeds(t, environ, "correct horse\n", "--grant", "password", "--password-stdin", "--cache", file)
-	if info, err := os.Stat(file); err != nil || info.IsDir() {
-		t.Errorf("the cache file: %v, %v", info, err)
+	for args, environ := range map[string]string{"--client-id web": "OAUTH_CLIENT_SECRET=hush", "": "OAUTH_CLIENT_ID=web"} {
+		environ := []string{"OAUTH_USERNAME=ada", environ, "OAUTH_CLIENT_ID=ops"}
+		tokenSucceeds(t, s, environ, "correct horse\n", "--grant password --password-stdin --cache "+file+" "+args)
+		check.OK(t, os.Remove(file))
 	}
 }
 
 func TestTokenRefusals(t *testing.T) {
 	const limited, denied = `{"error":"temporarily_unavailable"}`, `{"error":"invalid_client","error_description":"Nobody of that name."}`
-	good := []string{"--grant", "client_credentials", "--client-id", "c", "--client-secret", "s", "--no-cache"}
-	cases := map[string]struct {
-		answer     string
-		stdin      string
-		args       []string
-		wantStatus int
-		want       string
+	for name, tc := range map[string]struct {
+		answer, stdin, args string
+		status              int
+		want                string
 	}{
-		"limited":         {limited, "", nil, command.ExitFailed, "try again in 37s, or give --wait"},
-		"wait too long":   {limited, "", []string{"--wait", "--timeout", "10s"}, command.ExitFailed, "cannot wait 37s"},
-		"denied":          {denied, "", nil, command.ExitFailed, "invalid_client: Nobody of that name."},
-		"no grant":        {"", "", []string{"--grant", ""}, command.ExitUsage, "grant"},
-		"unknown flag":    {"", "", []string{"--grand", "x"}, command.ExitUsage, "--grand"},
-		"an argument":     {"", "", []string{"shop"}, command.ExitUsage, `unexpected argument "shop"`},
-		"empty stdin":     {"", "\n", []string{"--grant", "password", "--password-stdin"}, command.ExitUsage, "holds no secret"},
-		"two of stdin":    {"", "a", []string{"--password-stdin", "--refresh-token-stdin"}, command.ExitUsage, "only one of the -stdin flags"},
-		"secret twice":    {"", "a", []string{"--client-secret-stdin"}, command.ExitUsage, "--client-secret and --client-secret-stdin cannot be used"},
-		"cache and none":  {"", "", []string{"--cache", "f"}, command.ExitUsage, "--cache and --no-cache cannot be used"},
-		"http, elsewhere": {"", "", []string{"--issuer", "http://as.example"}, command.ExitUsage, "secrets need https"},
-	}
-	for name, tc := range cases {
+		"limited":         {limited, "", "", command.ExitFailed, "try again in 37s, or give --wait"},
+		"wait too long":   {limited, "", "--wait --timeout 10s", command.ExitFailed, "cannot wait 37s"},
+		"denied":          {denied, "", "", command.ExitFailed, "invalid_client: Nobody of that name."},
+		"no grant":        {"", "", "--grant=", command.ExitUsage, "grant"},
+		"unknown flag":    {"", "", "--grand x", command.ExitUsage, "--grand"},
+		"an argument":     {"", "", "shop", command.ExitUsage, `unexpected argument "shop"`},
+		"empty stdin":     {"", "\n", "--grant password --password-stdin", command.ExitUsage, "holds no secret"},
+		"two of stdin":    {"", "a", "--password-stdin --refresh-token-stdin", command.ExitUsage, "only one of the -stdin flags"},
+		"secret twice":    {"", "a", "--client-secret-stdin", command.ExitUsage, "--client-secret and --client-secret-stdin cannot be used"},
+		"cache and none":  {"", "", "--cache f", command.ExitUsage, "--cache and --no-cache cannot be used"},
+		"http, elsewhere": {"", "", "--issuer http://as.example", command.ExitUsage, "secrets need https"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := tokenServer(t, func(url.Values, string) (int, string) {
-				if tc.answer == limited {
-					return http.StatusTooManyRequests, tc.answer
-				}
-				return http.StatusUnauthorized, tc.answer
+				return map[string]int{limited: http.StatusTooManyRequests, denied: http.StatusUnauthorized}[tc.answer], tc.answer
 			})
-			args := append([]string{"--issuer", s.URL}, good...)
-			out, errs, status := runToken(t, nil, tc.stdin, append(args, tc.args...)...)
-			if status != tc.wantStatus || !strings.Contains(errs, tc.want) || out != "" {
-				t.Errorf("exit status %d, want %d and %q: %s%s", status, tc.wantStatus, tc.want, out, errs)
-			}
+			out, errs, status := runToken(t, s, nil, tc.stdin, asMachine+" --no-cache "+tc.args)
+			check.Equal(t, "status: "+errs, status, tc.status)
+			has(t, errs, tc.want)
+			check.Equal(t, "output", out, "")
 		})
 	}
 }
@@ -297,46 +250,23 @@ func document(issuer, endpoint string) map[string]string {
 // TestOperatorsGetTokensOnTheAdminAddress: also where the issuer cannot be reached, by any name of the address. Guesses count
 // wherever they were made.
 func TestOperatorsGetTokensOnTheAdminAddress(t *testing.T) {
-	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	server := serving(t, "serve", "--data", data, "--issuer", "https://auth.example", "--trusted-proxies", "127.0.0.0/8",
-		"--failed-attempts-clients-per-name", "3")
-	operatorsWork(t, server, ops)
+	server := newManaged(t, "--issuer", "https://auth.example", "--trusted-proxies", "127.0.0.0/8", "--failed-attempts-clients-per-name", "3")
+	ops := server.ops
+	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret + "\r\n"}
+	stdout, _, _ := runWith(t, environ, "", "limits", "list", "--all", "--no-cache")
+	has(t, stdout, "ops")
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.operators, "http://"), ":")
 	runOK(t, "", "limits", "list", "--server", "http://localhost:"+port, "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache") // by another name
-	token, stderr, status := run(t, "", "token", "--issuer", server.operators, "--grant", "client_credentials", "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache")
-	if status != command.ExitOK || len(strings.TrimSpace(token)) == 0 {
-		t.Errorf("oauth-server token: %s", stderr)
-	}
+	runOK(t, "", "token", "--issuer", server.operators, "--grant", "client_credentials", "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache")
 	for path, want := range map[string]int{"/": 404, "/authorize": 404, "/sign-in": 404, "/introspect": 404, "/revoke": 404, "/token": 405} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.operators+path, nil)
-		check.OK(t, err)
-		status, _ := send(t, req)
-		check.Equal(t, path, status, want)
+		check.Equal(t, path, statusOf(t, server.operators+path), want)
 	}
-	form := url.Values{"grant_type": {"client_credentials"}}
-	for i, at := range []string{server.clients, server.operators, server.clients} {
-		status, body := postForm(t, at+"/token", credentials{ClientID: "ops", ClientSecret: "wrong"}, form)
-		if status != http.StatusUnauthorized {
-			t.Fatalf("guess %d: status %d: %s", i+1, status, body)
-		}
+	guess := credentials{ClientID: "ops", ClientSecret: "wrong"}
+	for _, at := range []string{server.clients, server.operators, server.clients} {
+		check.Equal(t, "a guess at "+at, tokenStatus(t, at, guess), http.StatusUnauthorized)
 	}
 	for _, at := range []string{server.operators, server.clients} {
-		status, body := postForm(t, at+"/token", credentials{ClientID: "ops", ClientSecret: "wrong"}, form)
-		if status != http.StatusTooManyRequests {
-			t.Errorf("a guess too many at %s: status %d: %s", at, status, body)
-		}
-	}
-	server.stop(t)
-}
-
-// operatorsWork runs a command with nothing but the admin address of a server and a secret.
-func operatorsWork(t *testing.T, server operated, ops credentials) {
-	t.Helper()
-	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=" + ops.ClientID, "OAUTH_CLIENT_SECRET=" + ops.ClientSecret + "\r\n"}
-	if stdout, stderr, status := runWith(t, environ, "", "limits", "list", "--all", "--no-cache"); status != command.ExitOK || !strings.Contains(stdout, ops.ClientID) {
-		t.Errorf("status %d: %s%s", status, stdout, stderr)
+		check.Equal(t, "a guess too many at "+at, tokenStatus(t, at, guess), http.StatusTooManyRequests)
 	}
 }
 
@@ -372,16 +302,13 @@ func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
 	ownCert, ownKey := selfSigned(t)
 	strangerCert, strangerKey := selfSigned(t)
 	data := storeFile(t)
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	ops := newClient(t, "ops --admin", "--data", data)
 	server := serving(t, "serve", "--data", data, "--tls-cert-file", cert, "--tls-key-file", key, "--admin-client-ca", ownCert)
 	address := "https://" + strings.TrimPrefix(server.operators, "http://")
 	limits := func(environ []string, args ...string) (string, int) {
-		var out, errs bytes.Buffer
-		c := &command.Env{In: strings.NewReader(""), Out: &out, ErrOut: &errs, Environ: append(environ, "OAUTH_CLIENT_SECRET="+ops.ClientSecret)}
 		args = append([]string{"limits", "list", "--all", "--server", address, "--client-id", "ops", "--no-cache"}, args...)
-		status := execute(t.Context(), c, args)
-		return out.String() + errs.String(), status
+		stdout, stderr, status := runWith(t, append(environ, "OAUTH_CLIENT_SECRET="+ops.ClientSecret), "", args...)
+		return stdout + stderr, status
 	}
 	own := []string{"--ca-file", cert, "--cert-file", ownCert, "--key-file", ownKey}
 	if text, status := limits(nil, own...); status != command.ExitOK || !strings.Contains(text, "ops") {
