@@ -19,7 +19,6 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/overload/hashing"
@@ -274,52 +273,62 @@ func TestImportWithoutAnyLineInOrder(t *testing.T) {
 	}
 }
 
+// userWithSignIns adds ada to a data file, with a session, a family of refresh tokens at shop, and consents to app, shop and web,
+// all made at that time.
+func userWithSignIns(t *testing.T, data string) (at time.Time) {
+	t.Helper()
+	for _, id := range []string{"shop --grant client_credentials", "app", "web"} {
+		newClient(t, id, "--data", data)
+	}
+	addUsers(t, []string{"--data", data}, "ada")
+	at = time.Now().UTC().Truncate(time.Second)
+	until := at.Add(time.Hour)
+	inStore(t, data, func(s app.Store) {
+		u, err := s.User(t.Context(), "ada")
+		check.OK(t, err)
+		of := grants.NewRepository(s)
+		for _, id := range []string{"app", "shop", "web"} {
+			c, err := s.Client(t.Context(), id)
+			check.OK(t, err)
+			check.OK(t, of.PutAgreement(t.Context(), grants.Agreement{
+				Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
+				ExpiresAt: until, ClientStamp: c.Stamp, UserStamp: u.Stamp,
+			}))
+			if id == "shop" {
+				check.OK(t, of.CreateGrant(t.Context(), grants.Grant{
+					Authorization: grants.Authorization{ClientID: id, Username: "ada", Family: "f-1", AuthTime: at, UserStamp: u.Stamp},
+					Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: at, ExpiresAt: until, ClientStamp: c.Stamp,
+				}))
+			}
+		}
+		check.OK(t, of.CreateSession(t.Context(), accounts.Session{
+			Key: secret.DigestOf("cookie").Key(), Username: "ada", CreatedAt: at, ExpiresAt: until, UserStamp: u.Stamp,
+		}, 9))
+	})
+	return at
+}
+
 // TestUserConsents: what the page of consents does, an operator can do, with a server and without.
 func TestUserConsents(t *testing.T) {
 	data := storeFile(t)
-	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
-	for _, step := range []string{"client create shop", "client create app", "client create web"} {
-		runOK(t, "", on(step)...)
-	}
-	addUsers(t, []string{"--data", data}, "ada")
-	ctx := t.Context()
-	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
-	check.OK(t, err)
-	u, err := store.User(ctx, "ada")
-	check.OK(t, err)
-	at := time.Now().UTC().Truncate(time.Second)
-	for _, id := range []string{"app", "shop", "web"} {
-		c, err := store.Client(ctx, id)
-		check.OK(t, err)
-		check.OK(t, grants.NewRepository(store).PutAgreement(ctx, grants.Agreement{
-			Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
-			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp,
-		}))
-	}
-	check.OK(t, store.Close())
-
-	expect := func(args, want string) {
-		t.Helper()
-		check.Equal(t, args, table(runOK(t, "", on(args)...)), want)
-	}
-	fails := func(args, says string) {
-		t.Helper()
-		runFails(t, command.ExitFailed, says, "", on(args)...)
-	}
+	at := userWithSignIns(t, data)
 	line := " read write " + at.Format(time.RFC3339) + " " + at.Format(time.RFC3339) + " " + at.Add(time.Hour).Format(time.RFC3339) + "\n"
 	listed := func(ids ...string) {
 		t.Helper()
-		_, list, _ := strings.Cut(table(runOK(t, "", on("user show ADA")...)), "CONSENT TO SCOPES AGREED LAST USED ENDS\n")
+		_, list, _ := strings.Cut(table(runOK(t, "", on(data, "user show ADA")...)), "CONSENT TO SCOPES AGREED LAST USED ENDS\n")
 		check.Equal(t, "consents", list, strings.Join(ids, line)+line)
 	}
+	withdraw := func(id, more string) {
+		t.Helper()
+		args := on(data, "user revoke ada --consent "+id+more)
+		check.Equal(t, id, runOK(t, "", args...), "withdrew the consent of user ada to client "+id+"\n")
+		runFails(t, command.ExitFailed, "the user has not granted the client any access", "", args...)
+	}
 	listed("app", "shop", "web")
-	expect("user revoke ada --consent app", "withdrew the consent of user ada to client app\n")
-	fails("user revoke ada --consent app", "the user has not granted the client any access")
-
+	withdraw("app", "")
 	serving(t, "serve", "--data", data)
 	listed("shop", "web")
-	expect("user revoke ada --consent shop --reason asked", "withdrew the consent of user ada to client shop\n")
-	fails("user revoke ada --consent shop", "the user has not granted the client any access")
+	withdraw("shop", " --reason asked")
 	var list struct {
 		Username string
 		Consents []struct {
@@ -327,32 +336,15 @@ func TestUserConsents(t *testing.T) {
 			Scopes   []string
 		}
 	}
-	runJSON(t, &list, "", on("user show ada")...)
+	runJSON(t, &list, "", on(data, "user show ada")...)
 	check.Equal(t, "as JSON", list.Username+" "+list.Consents[0].ClientID+" "+list.Consents[0].Scopes[1], "ada web write")
 }
 
 // TestSignInsByID: their IDs are completed, and no ID, as of a variable of a shell that is not set, is refused.
 func TestSignInsByID(t *testing.T) {
 	data := storeFile(t)
-	on := func(args string) []string { return strings.Split(args+" --data "+data, " ") }
-	runOK(t, "", on("client create shop --grant client_credentials")...)
-	addUsers(t, []string{"--data", data}, "ada")
-	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Second)
-	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
-	check.OK(t, err)
-	u, err := store.User(ctx, "ada")
-	check.OK(t, err)
-	shop, err := store.Client(ctx, "shop")
-	check.OK(t, err)
-	check.OK(t, grants.NewRepository(store).CreateSession(ctx, accounts.Session{
-		Key: secret.DigestOf("cookie").Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
-	}, 9))
-	check.OK(t, grants.NewRepository(store).CreateGrant(ctx, grants.Grant{
-		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp},
-		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp,
-	}))
-	check.OK(t, store.Close())
-
+	on := func(args string) []string { return on(data, args) }
+	userWithSignIns(t, data)
 	for _, args := range []string{
 		"user revoke ada --session=", "user revoke ada --family=", "user revoke ada --consent=", "user revoke ada --session x --family all",
 		"client list --grant=", "client list --grant implicit",

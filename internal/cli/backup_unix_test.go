@@ -16,19 +16,17 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/command"
-	"oauth-server/internal/config"
 )
 
 // heavyFile makes a data file with one client that takes a while to copy.
 func heavyFile(t *testing.T, client string) (path string) {
 	t.Helper()
 	path = storeFile(t)
-	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
-	check.OK(t, err)
-	for i := range 2 {
-		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 1<<20)))
-	}
-	check.OK(t, store.Close())
+	inStore(t, path, func(s app.Store) {
+		for i := range 2 {
+			check.OK(t, s.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 1<<20)))
+		}
+	})
 	runOK(t, "", on(path, "client create "+client)...)
 	return path
 }

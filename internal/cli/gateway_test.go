@@ -3,15 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -152,46 +149,6 @@ func TestServeIsNoGateway(t *testing.T) {
 	_, stderr, status := runWith(t, []string{"OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token"}, "", "serve", "--check-config")
 	check.Equal(t, "status", status, command.ExitUsage)
 	has(t, stderr, "run oauth-server gateway")
-}
-
-// TestGatewayDemo: every printed line works when it is pasted into a shell.
-func TestGatewayDemo(t *testing.T) {
-	for _, tool := range []string{"curl", "sed", "sh"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the printed lines need %s: %v", tool, err)
-		}
-	}
-	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-	p.listening(t)
-	_, commands := demoFiles(t, p)
-	path := programOnPath(t)
-	shows := map[string]func(out string) bool{
-		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
-		"wrong secrets":      func(out string) bool { return strings.TrimSpace(out) == strings.TrimSpace(strings.Repeat("401 ", 12)) },
-		"rate limit":         limitShown,
-		"password":           func(out string) bool { return strings.Contains(out, "refresh_token") },
-		"everything else":    func(out string) bool { return strings.Contains(out, "token_endpoint") },
-		"limits":             func(out string) bool { return strings.Contains(out, "demo-busy") },
-	}
-	for _, c := range commands {
-		title, line := c[0], c[1]
-		for what, shown := range shows {
-			if !strings.HasPrefix(title, what) {
-				continue
-			}
-			delete(shows, what)
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), beProgram+"=1")
-			if out, err := cmd.CombinedOutput(); err != nil || !shown(string(out)) {
-				t.Errorf("%s\n%s\n%v: %s", title, line, err, out)
-			}
-		}
-	}
-	if len(shows) > 0 {
-		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
-	}
-	checkDemoText(t, p, path)
-	p.stop(t)
 }
 
 // TestGatewayForEnvoy: both protocols and /judge share the limits, the address in use is said, and a stop ends cleanly.

@@ -13,40 +13,6 @@ import (
 	"oauth-server/internal/cli/command"
 )
 
-func TestHealth(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/healthz":
-			_, _ = w.Write([]byte(`{"status":"ok"}`))
-		case "/slow":
-			<-r.Context().Done()
-		default:
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"status":"down"}`))
-		}
-	}))
-	defer server.Close()
-	tests := map[string]struct {
-		args       string
-		status     int
-		out, error string
-	}{
-		"well":         {"--url " + server.URL + "/healthz", command.ExitOK, `{"status":"ok"}`, ""},
-		"not well":     {"--url " + server.URL + "/readyz", command.ExitFailed, "", `the server is not healthy: 503 Service Unavailable {"status":"down"}`},
-		"no answer":    {"--timeout 10ms --url " + server.URL + "/slow", command.ExitFailed, "", "deadline exceeded"},
-		"nobody there": {"--url http://127.0.0.1:1/healthz", command.ExitFailed, "", "refused"},
-		"no URL":       {"--url :", command.ExitUsage, "", "missing protocol scheme"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			out, stderr, status := run(t, "", append([]string{"health"}, strings.Fields(tt.args)...)...)
-			if status != tt.status || strings.TrimSpace(out) != tt.out || !strings.Contains(stderr, tt.error) {
-				t.Errorf("status %d, out %q, error %q", status, out, stderr)
-			}
-		})
-	}
-}
-
 func TestVersion(t *testing.T) {
 	var b build
 	runJSON(t, &b, "", "version")
@@ -134,8 +100,20 @@ func containerOf(t *testing.T, line ...string) string {
 	return root
 }
 
-// TestHealthAddress: what is asked if nothing is there, as the error says it.
-func TestHealthAddress(t *testing.T) {
+// TestHealth: what a server answers, and what is asked if nothing is there, as the error says it.
+func TestHealth(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz":
+			_, _ = w.Write([]byte(healthy))
+		case "/slow":
+			<-r.Context().Done()
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"status":"down"}`))
+		}
+	}))
+	t.Cleanup(server.Close)
 	cert, key := selfSigned(t)
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
 	check.OK(t, os.WriteFile(file, []byte("admin_listen: 127.0.0.1:1\nstore: { mongodb: { uri_file: /no/such } }\n"), 0o600))
@@ -145,6 +123,11 @@ func TestHealthAddress(t *testing.T) {
 		status                   int
 		says                     string
 	}{
+		"well":                   {args: "--url " + server.URL + "/healthz", status: command.ExitOK, says: healthy},
+		"not well":               {args: "--url " + server.URL + "/readyz", status: command.ExitFailed, says: `the server is not healthy: 503 Service Unavailable {"status":"down"}`},
+		"no answer":              {args: "--timeout 10ms --url " + server.URL + "/slow", status: command.ExitFailed, says: "deadline exceeded"},
+		"nobody there":           {args: "--url http://127.0.0.1:1/healthz", status: command.ExitFailed, says: "refused"},
+		"no URL":                 {args: "--url :", status: command.ExitUsage, says: "missing protocol scheme"},
 		"admin address":          {args: "--admin-listen 127.0.0.1:1", status: command.ExitFailed, says: "http://127.0.0.1:1/healthz"},
 		"every address":          {args: "--admin-listen 0.0.0.0:1", status: command.ExitFailed, says: "http://127.0.0.1:1/healthz"},
 		"every address, IPv6":    {args: "--admin-listen [::]:1", status: command.ExitFailed, says: "http://[::1]:1/healthz"},

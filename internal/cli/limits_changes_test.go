@@ -65,7 +65,6 @@ func TestLimitsAreSent(t *testing.T) {
 		{"unset shop --field max-wait", `/policies/shop {"max_wait":null,"max_waiting":null}`, ""},
 		{"unset shop --field max-waiting", `/policies/shop {"max_waiting":null}`, ""},
 		{"unset --field max-wait", `/settings {"default":{"max_wait":null,"max_waiting":null}}`, ""},
-		{"trust shop on", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, ""},
 		{"set --limit 5/60s", "", "The default limits are now set"},
 		{"set shop --note x", "", "The policy of shop is now set"},
 		{"unset", "", "The settings now come from the configuration file"},

@@ -23,11 +23,14 @@ import (
 func TestLimitsFile(t *testing.T) {
 	s := newManaged(t)
 	check.Equal(t, "nothing", s.exported(), "{}\n")
-	s.limits(0, "set --limit 90/60s --yes")
-	s.limits(0, "set shop --user 10/60s,frames=6 --client 1000/24h,soft=0.5,name=daily --note agreed --yes")
+	s.shows("get", "criticality - configuration file\n")
+	s.limits(0, "set --limit 90/60s --criticality sheddable_plus --yes")
+	s.limits(0, "set shop --user 10/60s,frames=6 --client 1000/24h,soft=0.5,name=daily --criticality critical_plus --note agreed --yes")
 	s.limits(0, "trust batch on")
 	s.limits(0, "candidate set shop --user 5/1s")
 	s.limits(0, "candidate set --user 50/60s")
+	s.shows("get shop", "criticality critical_plus changed here\n")
+	s.shows("get batch", "trusted yes changed here\n", "criticality sheddable_plus all clients\n")
 	before := s.exported()
 	check.Equal(t, "the file", before, `settings:
   default:
@@ -39,6 +42,7 @@ func TestLimitsFile(t *testing.T) {
       - name: per-minute
         requests: 90
         window: 60s
+    criticality: sheddable_plus
 policies:
   batch:
     trusted: true
@@ -53,6 +57,7 @@ policies:
         requests: 1000
         window: 24h
         soft_ratio: 0.5
+    criticality: critical_plus
     note: agreed
 candidates:
   _default:
@@ -73,12 +78,12 @@ candidates:
 	check.Equal(t, "version", s.version(), version)
 
 	// The same, written in another way.
-	s.write("policies:\n  shop: {note: agreed, client: [{name: daily, window: 1440m, requests: 1000, soft_ratio: 0.5}], user: [{requests: 10, frames: 6}], trusted: false}\n  batch: {trusted: true}\n")
+	s.write("policies:\n  shop: {note: agreed, criticality: critical_plus, client: [{name: daily, window: 1440m, requests: 1000, soft_ratio: 0.5}], user: [{requests: 10, frames: 6}], trusted: false}\n  batch: {trusted: true}\n")
 	s.limits(0, "diff -f FILE")
 	s.prints(1, "diff -f FILE --prune", "settings", "candidates/_default", "removed")
 
-	s.write("policies:\n  shop: {user: [{requests: 20}]}\n")
-	s.prints(1, "diff -f FILE", "policies/shop", "user 10/60s,frames=6 -> 20/60s", "no note (was agreed)")
+	s.write("policies:\n  shop: {user: [{requests: 20}], criticality: critical}\n")
+	s.prints(1, "diff -f FILE", "policies/shop", "criticality critical_plus -> critical", "user 10/60s,frames=6 -> 20/60s", "no note (was agreed)")
 	s.shows("apply -f FILE --check", "policies/shop", "In the last 10 minutes, this change would have denied no request")
 	check.Equal(t, "version after questions", s.version(), version)
 	s.shows("apply -f FILE --prune --yes --reason merged", "removed", "The limits in "+s.file+" are now applied")
@@ -88,6 +93,14 @@ candidates:
 
 	s.undo()
 	check.Equal(t, "after the undo", s.exported(), before)
+
+	shown, _ := s.limits(0, "export -o json")
+	stdout, _ := s.limits(0, "export -f FILE -o json")
+	check.Equal(t, "standard output", stdout, "")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	check.Equal(t, "file", string(text), shown)
+	has(t, shown, fmt.Sprintf("\n  \"version\": %d,\n", s.version()))
 }
 
 // exported is what export prints below the first line, which has the server and the version.
@@ -193,19 +206,6 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	s.limits(1, "undo 99")
 }
 
-// TestExportAsJSON: a file is written in either form.
-func TestExportAsJSON(t *testing.T) {
-	s := newManaged(t)
-	s.limits(0, "set shop --user 10/60s --yes")
-	shown, _ := s.limits(0, "export -o json")
-	stdout, _ := s.limits(0, "export -f FILE -o json")
-	check.Equal(t, "standard output", stdout, "")
-	text, err := os.ReadFile(s.file)
-	check.OK(t, err)
-	check.Equal(t, "file", string(text), shown)
-	has(t, shown, fmt.Sprintf("\n  \"version\": %d,\n", firstChange))
-}
-
 // TestApplyBesideAnotherChange: nothing of the file is applied if there was a change after the plan.
 func TestApplyBesideAnotherChange(t *testing.T) {
 	s := newManaged(t)
@@ -258,6 +258,7 @@ func TestLimitsFileWithTiers(t *testing.T) {
       - name: per-minute
         requests: 20
         window: 60s
+    criticality: critical
     note: contract
 policies:
   shop:
@@ -271,7 +272,7 @@ overrides:
 `
 	s.write(file)
 	s.limits(0, "apply -f FILE --yes")
-	s.shows("get shop", "tier gold", "user ada", "2/60s")
+	s.shows("get shop", "criticality critical tier gold", "user ada", "2/60s")
 	check.Equal(t, "exported", s.exported(), file)
 	s.shows("apply -f FILE", "There is nothing to change.")
 	made := s.version()
@@ -300,67 +301,16 @@ overrides:
 	has(t, s.exported(), "# tiers/gold is temporary until ", "\n"+file)
 }
 
-// TestCriticalityOfARunningServer: it is set, shown, exported, compared, applied and undone.
-func TestCriticalityOfARunningServer(t *testing.T) {
+// TestCandidate: what becomes of requests over the limits that are tried is tried as the flags say. The criticality comes
+// into force when the candidate is promoted.
+func TestCandidate(t *testing.T) {
 	t.Parallel()
 	s := newManaged(t)
-	s.shows("get", "criticality - configuration file\n")
+	s.limits(0, "candidate set shop --limit 5/60s --over-limit deny --max-wait 2s --max-waiting 4 --ban denials=7 --criticality critical")
 	s.shows("get shop", "criticality - all clients\n")
-	s.limits(0, "set --criticality sheddable_plus --yes")
-	s.limits(0, "set --tier gold --criticality critical --yes")
-	s.limits(0, "set shop --tier gold --yes")
-	s.limits(0, "trust shop on --yes")
-	s.shows("get", "criticality sheddable_plus changed here\n")
-	s.shows("get batch", "criticality sheddable_plus all clients\n")
-	s.shows("get shop", "trusted yes changed here\n", "criticality critical tier gold\n")
-	s.limits(0, "set shop --criticality critical_plus --for 1h --yes")
-	s.shows("get shop", "criticality critical_plus changed here\n", "until ")
-	s.limits(0, "unset shop --field criticality --yes")
-	s.limits(0, "set batch --criticality sheddable --note low --yes")
-	s.shows("audit --limit 1", "policies/batch criticality sheddable; note low\n")
-	file := s.exported()
-	check.Equal(t, "the file", file, `settings:
-  default:
-    criticality: sheddable_plus
-tiers:
-  gold:
-    criticality: critical
-policies:
-  batch:
-    criticality: sheddable
-    note: low
-  shop:
-    tier: gold
-    trusted: true
-`)
-	s.undo()
-	s.shows("get batch", "criticality sheddable_plus all clients\n")
-	s.write(strings.Replace(file, "criticality: critical\n", "criticality: critical_plus\n", 1))
-	s.prints(1, "diff -f FILE", "criticality critical -> critical_plus", "criticality sheddable; note low\n")
-	s.limits(0, "apply -f FILE --yes")
-	s.shows("get shop", "criticality critical_plus tier gold\n")
-	s.shows("get batch", "criticality sheddable changed here\n")
-	s.write("policies:\n  batch: {criticality: high}\n")
-	s.says(2, "apply -f FILE --yes", `policies.batch.criticality: "high" is not one of "critical_plus", "critical", "sheddable_plus", "sheddable"`, ":2)")
-}
-
-// TestCriticalityOfACandidate: it comes into force when the candidate is promoted.
-func TestCriticalityOfACandidate(t *testing.T) {
-	t.Parallel()
-	s := newManaged(t)
-	s.limits(0, "candidate set shop --limit 5/60s --criticality critical")
-	s.shows("get shop --candidate", "criticality critical, when it is promoted\n")
-	s.shows("get shop", "criticality - all clients\n")
+	s.shows("get shop --candidate", "criticality critical, when it is promoted\n", "over the limit deny\n", "max wait 2s, 4 at once\n", "ban denials=7,")
 	s.limits(0, "candidate promote shop --yes")
 	s.shows("get shop", "criticality critical changed here\n")
-}
-
-// TestCandidateOverItsLimits: what becomes of requests over the limits that are tried is tried as the flags say.
-func TestCandidateOverItsLimits(t *testing.T) {
-	t.Parallel()
-	s := newManaged(t)
-	s.limits(0, "candidate set shop --limit 5/60s --over-limit deny --max-wait 2s --max-waiting 4 --ban denials=7")
-	s.shows("get shop --candidate", "over the limit deny\n", "max wait 2s, 4 at once\n", "ban denials=7,")
 	s.write("policies:\n  shop: {client: [{requests: 9}], over_limit: deny}\n")
 	s.limits(0, "candidate set shop --file FILE --over-limit reuse")
 	s.shows("get shop --candidate", "client limits 9/60s\n", "over the limit reuse\n")

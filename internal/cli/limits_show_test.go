@@ -497,8 +497,8 @@ func TestPresets(t *testing.T) {
 	runJSON(t, &all, "", s.args("presets")...)
 	check.Equal(t, "presets", len(all.Presets), 5)
 
-	s.limits(0, "set shop --client 7/60s --yes")
-	s.limits(0, "set shop --preset okta --note n --yes")
+	s.limits(0, "set shop --user 2/1s --client 7/60s --yes")
+	s.says(0, "set shop --preset okta --note n", "Requests of authorization_code are no longer limited per user.") // without a confirmation
 	s.limits(0, "set batch --preset auth0-free --yes")
 	s.limits(0, "set --tier partners --preset zoho --yes")
 	s.limits(0, "candidate set --preset ebay")
@@ -547,11 +547,4 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 		"--preset cannot be used together with flags for limits",
 	})
 	check.Equal(t, "asked", *asked, []string{})
-}
-
-// TestPresetForSomeGrants: that requests of the others are not limited by user any more is said, and needs no confirmation.
-func TestPresetForSomeGrants(t *testing.T) {
-	s := newManaged(t)
-	s.limits(0, "set shop --user 2/1s --yes")
-	s.says(0, "set shop --preset okta", "Requests of authorization_code are no longer limited per user.")
 }

@@ -230,7 +230,13 @@ func TestAddressThatIsLeft(t *testing.T) {
 	server := serving(t, "serve", "--data", data)
 	left, err := os.ReadFile(data + ".admin")
 	check.OK(t, err)
+	info, err := os.Stat(data + ".admin")
+	check.OK(t, err)
+	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
 	server.stop(t)
+	files, err := filepath.Glob(data + "*")
+	check.OK(t, err)
+	check.Equal(t, "files after a stop", files, []string{data})
 	check.OK(t, os.WriteFile(data+".admin", left, 0o600)) // as after a kill
 	has(t, runSays(t, "", on(data, "client create shop")...), "using the store "+data+" directly")
 
@@ -251,19 +257,6 @@ func TestAddressThatIsLeft(t *testing.T) {
 		has(t, runFails(t, command.ExitFailed, says, "", on(data, "client list")...), "stop it first")
 		check.OK(t, os.RemoveAll(data+".admin"))
 	}
-}
-
-// TestAddressIsRemoved: a server that stops takes the file with it.
-func TestAddressIsRemoved(t *testing.T) {
-	data := storeFile(t)
-	server := serving(t, "serve", "--data", data)
-	info, err := os.Stat(data + ".admin")
-	check.OK(t, err)
-	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
-	server.stop(t)
-	files, err := filepath.Glob(data + "*")
-	check.OK(t, err)
-	check.Equal(t, "files", files, []string{data})
 }
 
 // withoutPlace removes the line that says where a command works.

@@ -440,10 +440,17 @@ func addUsers(t *testing.T, flags []string, names ...string) {
 func storeFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
+	inStore(t, path, func(app.Store) {})
+	return path
+}
+
+// inStore opens a data file for what no command can do.
+func inStore(t *testing.T, path string, do func(app.Store)) {
+	t.Helper()
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
 	check.OK(t, err)
+	do(store)
 	check.OK(t, store.Close())
-	return path
 }
 
 // postForm posts a form as the client.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,23 +165,6 @@ func TestSimulateJSON(t *testing.T) {
 	}
 }
 
-// TestSimulateTop: the table is cut, the totals are not.
-func TestSimulateTop(t *testing.T) {
-	log := "time,client\n"
-	for i := range 30 {
-		log += fmt.Sprintf("2026-11-16T09:00:00Z,c%02d\n", i)
-	}
-	inTemp(t, map[string]string{"log.csv": log})
-	for args, want := range map[string]int{"": 20, "--top 3": 3, "--top 99": 30} {
-		text, _, _ := run(t, "", append([]string{"simulate", "log.csv"}, strings.Fields(args)...)...)
-		check.Equal(t, "clients with "+args, len(regexp.MustCompile(`(?m)^c\d\d `).FindAllString(text, -1)), want)
-		has(t, text, "Of 30 requests of 30 clients")
-	}
-	var r simulate.Result
-	runJSON(t, &r, "", "simulate", "log.csv")
-	check.Equal(t, "clients as JSON", len(r.Clients), 30)
-}
-
 // TestSimulateFinds: the file that is written is what limits apply and limits candidate set take, and under it the share is
 // untouched.
 func TestSimulateFinds(t *testing.T) {
@@ -214,6 +196,46 @@ func TestSimulateFinds(t *testing.T) {
 	s.says(command.ExitUsage, "candidate set --limit 5/60s -f "+found, "--file cannot be used")
 	check.OK(t, os.WriteFile(again, []byte("tiers: {}\n"), 0o600))
 	s.says(command.ExitUsage, "candidate set -f "+again, "has no limits")
+}
+
+// TestSimulateText: the table is cut, the totals are not; a column in which no client has anything is left out; one is not
+// written as many, and answers that are all the same not as a range; long names are shortened.
+func TestSimulateText(t *testing.T) {
+	many := "time,client\n"
+	for i := range 30 {
+		many += fmt.Sprintf("2026-11-16T09:00:00Z,c%02d\n", i)
+	}
+	inTemp(t, map[string]string{
+		"many.csv": many, "long.csv": burst(3, "begins-"+strings.Repeat("x", 500)+"-ends", "ada"),
+		"two.csv":     burst(3, "shop", "ada") + strings.TrimPrefix(burst(1, "web", "bob"), "time,client,user,grant\n"),
+		"days.csv":    "time,client,user,grant\n2026-11-16T09:00:00Z,shop,,refresh_token\n2026-11-17T09:00:00Z,shop,ada,refresh_token\n",
+		"limits.yaml": "settings: { default: { user: [ { requests: 2, window: 60s } ] } }",
+	})
+	for _, tt := range []struct {
+		args    string
+		clients int // 0: not counted
+		says    []string
+	}{
+		{"many.csv", 20, []string{"Of 30 requests of 30 clients"}},
+		{"many.csv --top 3", 3, []string{"Of 30 requests of 30 clients"}},
+		{"many.csv --top 99", 30, []string{"Of 30 requests of 30 clients"}},
+		{"two.csv", 2, []string{"REFUSED  USERS HIT  WASTED\n"}},
+		{"two.csv --limit 2/60s --target 50%", 0, []string{"leaves 50 % of the clients untouched"}},
+		{"two.csv --policies limits.yaml", 2, []string{
+			"USERS HIT  WORST MINUTE               BLOCKED  WAIT  WASTED\n", "web     1         1         0       0 %      0          -",
+		}},
+		{"days.csv --target 100%", 1, []string{"1 user request has no user and is counted for the client itself.\n", "Leaving out any one of the 2 days, it is 1.\n"}},
+		{"long.csv", 1, []string{"begins-xxx", "xxx-ends ", "…"}},
+	} {
+		text, stderr, _ := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
+		if rows := regexp.MustCompile(`(?m)^(c\d\d|shop|web|begins-\S{1,90}) `).FindAllString(text, -1); tt.clients > 0 {
+			check.Equal(t, "clients with "+tt.args, len(rows), tt.clients)
+		}
+		has(t, stderr+text, tt.says...)
+	}
+	var r simulate.Result
+	runJSON(t, &r, "", "simulate", "many.csv")
+	check.Equal(t, "clients as JSON", len(r.Clients), 30)
 }
 
 // TestSimulateDoc: the commands on the page print the text below them, up to the section on logs, which has a test
@@ -254,21 +276,10 @@ func TestSimulateDoc(t *testing.T) {
 	check.Equal(t, "commands that were run", ran >= 3, true)
 }
 
-// TestSimulateReport: --report writes a page that has the same as the answer, before --top cuts it.
-func TestSimulateReport(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + strings.TrimPrefix(burst(2, "billing", "bob"), "time,client,user,grant\n")})
-	stdout := runOK(t, "", "simulate", "log.csv", "--top", "1", "--limit", "2/60s", "--report", "out.html")
-	check.Equal(t, stdout, strings.Contains(stdout, "1 client is left out here."), true)
-	page, err := os.ReadFile("out.html")
-	check.OK(t, err)
-	for _, want := range []string{"shop", "billing", "2/60s", "Requests over time", "Limits compared"} {
-		check.Equal(t, want+" in the page", bytes.Contains(page, []byte(want)), true)
-	}
-}
-
-// TestSimulateFilesCannotBeWritten: it is said before the long work, and nothing is left behind.
+// TestSimulateFilesCannotBeWritten: it is said before the long work, and nothing is left behind. A log that was not read to its
+// end has no answer either.
 func TestSimulateFilesCannotBeWritten(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada"), "limits.yaml": "{}\n", "old.html": ""})
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada"), "limits.yaml": "{}\n", "old.html": "", "bad.csv": burst(3, "shop", "ada") + "yesterday,shop,ada,refresh_token\n"})
 	for _, tt := range []struct {
 		args   string
 		status int
@@ -280,6 +291,8 @@ func TestSimulateFilesCannotBeWritten(t *testing.T) {
 		{"log.csv --policies limits.yaml --target 50% --write limits.yaml", command.ExitUsage, "--write: refusing to overwrite limits.yaml: it is an input"},
 		{"log.csv --target 50% --write old.html --report old.html", command.ExitUsage, "--report: refusing to overwrite old.html: it is also the file of --write"},
 		{"log.csv --report log.csv", command.ExitUsage, "--report: log.csv does not end with .html or .htm"},
+		{"bad.csv --strict --target 50% --write out.yaml --report out.html", command.ExitFailed, "Reading bad.csv as csv.\noauth-server: stopped at the first unreadable line: bad.csv:5"},
+		{"bad.csv --strict --target 50% --write out.yaml --report out.html -o json", command.ExitFailed, "stopped at the first unreadable line: bad.csv:5"},
 		{"log.csv --target 50% --write none/out.yaml --report out.html", command.ExitFailed, "--write: open none/out.yaml: no such file"},
 	} {
 		stdout, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
@@ -289,7 +302,7 @@ func TestSimulateFilesCannotBeWritten(t *testing.T) {
 	}
 	left, err := os.ReadDir(".")
 	check.OK(t, err)
-	check.Equal(t, "files", len(left), 3)
+	check.Equal(t, "files", len(left), 4)
 	log, err := os.ReadFile("log.csv")
 	check.OK(t, err)
 	check.Equal(t, "the log", string(log), burst(3, "shop", "ada"))
@@ -322,46 +335,12 @@ func TestSimulateLines(t *testing.T) {
 	}
 }
 
-// TestSimulateStrict: a log that was not read to its end has no answer.
-func TestSimulateStrict(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + "yesterday,shop,ada,refresh_token\n"})
-	for _, output := range []string{"text", "json"} {
-		stdout, stderr, status := run(t, "", "simulate", "log.csv", "--strict", "-o", output, "--report", "out.html", "--target", "50%", "--write", "out.yaml")
-		check.Equal(t, "status", status, command.ExitFailed)
-		check.Equal(t, "output", stdout, "")
-		has(t, stderr, "Reading log.csv as csv.\noauth-server: stopped at the first unreadable line: log.csv:5")
-	}
-	left, err := os.ReadDir(".")
-	check.OK(t, err)
-	check.Equal(t, "files", len(left), 1)
-}
-
-// TestSimulateEmptyColumns: a column in which no client has anything is left out.
-func TestSimulateEmptyColumns(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada") + strings.TrimPrefix(burst(1, "web", "bob"), "time,client,user,grant\n")})
-	text, _, _ := run(t, "", "simulate", "log.csv")
-	has(t, text, "REFUSED  USERS HIT  WASTED\n")
-	text, _, _ = run(t, "", "simulate", "log.csv", "--limit", "2/60s", "--target", "50%")
-	has(t, text, "leaves 50 % of the clients untouched")
-	const narrow = "settings: { default: { user: [ { requests: 2, window: 60s } ] } }"
-	check.OK(t, os.WriteFile("limits.yaml", []byte(narrow), 0o600))
-	text, _, _ = run(t, "", "simulate", "log.csv", "--policies", "limits.yaml")
-	has(t, text, "USERS HIT  WORST MINUTE               BLOCKED  WAIT  WASTED\n", "web     1         1         0       0 %      0          -")
-}
-
-// TestSimulateOne: one is not written as many, and answers that are all the same not as a range.
-func TestSimulateOne(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": "time,client,user,grant\n2026-11-16T09:00:00Z,shop,,refresh_token\n2026-11-17T09:00:00Z,shop,ada,refresh_token\n"})
-	text, stderr, _ := run(t, "", "simulate", "log.csv", "--target", "100%")
-	has(t, stderr, "1 user request has no user and is counted for the client itself.\n")
-	has(t, text, "Leaving out any one of the 2 days, it is 1.\n")
-}
-
-// TestSimulateApplied: the answer says under which limits it is, in every form, and keeps them apart from those found.
+// TestSimulateApplied: the answer says under which limits it is, in every form, and keeps them apart from those found. The page
+// of --report has what --top cuts.
 func TestSimulateApplied(t *testing.T) {
 	const builtIn = "the built-in limits, 100/60s"
 	inTemp(t, map[string]string{
-		"log.csv":    burst(5, "shop", "ada", ""),
+		"log.csv":    burst(5, "shop", "ada", "") + strings.TrimPrefix(burst(2, "billing", "bob"), "time,client,user,grant\n"),
 		"none.yaml":  "{}\n",
 		"user.yaml":  "rate_limit: { default: { user: [ { requests: 3, window: 60s } ] } }\nstore: { mongodb: { uri: mongodb://secret } }\n",
 		"both.yaml":  "# of both\nsettings: { default: { user: [ { requests: 4, window: 60s } ], client: [ { requests: 4, window: 60s } ] } }\n",
@@ -377,11 +356,11 @@ func TestSimulateApplied(t *testing.T) {
 		{"--policies other.yaml", "the limits of other.yaml and, for other users and clients, " + builtIn, []string{"other.yaml", "built in"}, "rate_limit: {}"},
 		{"--policies user.yaml", "the limits of user.yaml and, for other clients, " + builtIn, []string{"user.yaml", "built in"}, "requests: 3"},
 		{"--policies both.yaml", "the limits of both.yaml", []string{"both.yaml"}, "# of both"},
-		{"--policies user.yaml --policies both.yaml --target 50%", "the limits of both.yaml and user.yaml", []string{"both.yaml", "user.yaml"}, "# of both"},
+		{"--policies user.yaml --policies both.yaml --target 100%", "the limits of both.yaml and user.yaml", []string{"both.yaml", "user.yaml"}, "# of both"},
 	} {
-		args := append([]string{"simulate", "log.csv", "--report", "out.html"}, strings.Fields(tt.args)...)
+		args := append([]string{"simulate", "log.csv", "--report", "out.html", "--top", "1", "--limit", "2/60s"}, strings.Fields(tt.args)...)
 		stdout, _, _ := run(t, "", args...)
-		has(t, stdout, " under "+tt.under+".\n")
+		has(t, stdout, " under "+tt.under+".\n", "1 client is left out here.")
 		var r simulate.Result
 		runJSON(t, &r, "", args...)
 		check.Equal(t, tt.args, r.Under, tt.under)
@@ -394,7 +373,7 @@ func TestSimulateApplied(t *testing.T) {
 		has(t, r.Policies[0].Text, tt.text)
 		page, err := os.ReadFile("out.html")
 		check.OK(t, err)
-		has(t, string(page), "under "+tt.under, ">Limits in this simulation<", tt.text)
+		has(t, string(page), "under "+tt.under, ">Limits in this simulation<", tt.text, "shop", "billing", "2/60s", "Requests over time", "Limits compared")
 		check.Equal(t, "limits found", strings.Contains(string(page), ">Limits found<"), strings.Contains(tt.args, "--target"))
 		check.Equal(t, "limits found", strings.Contains(r.Found, "requests: 5"), strings.Contains(tt.args, "--target"))
 	}
@@ -450,15 +429,5 @@ func TestSimulateNothingToFind(t *testing.T) {
 		text, err := os.ReadFile("found.yaml")
 		check.OK(t, err)
 		check.Equal(t, args+": the file", string(text), before)
-	}
-}
-
-// TestLongNamesAreShortened: a table stays readable.
-func TestLongNamesAreShortened(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "begins-"+strings.Repeat("x", 500)+"-ends", "ada")})
-	stdout, _, _ := run(t, "", "simulate", "log.csv")
-	has(t, stdout, "begins-xxx", "xxx-ends ", "…")
-	if strings.Contains(stdout, strings.Repeat("x", 100)) {
-		t.Error(stdout)
 	}
 }

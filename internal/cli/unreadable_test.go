@@ -47,26 +47,17 @@ func bad(t *testing.T, store []string, why string) {
 	}
 }
 
-// TestClientWithoutATimeIsListed: a record written by another program may have no time of registration.
-func TestClientWithoutATimeIsListed(t *testing.T) {
-	data := storeFile(t)
-	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
-	check.OK(t, err)
-	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{
-		ID: "timeless", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode}, RedirectURIs: []string{"https://app.example/cb"},
-	}, clientcfg.Event{}))
-	check.OK(t, opened.Close())
-	has(t, runOK(t, "", "client", "list", "--data", data), "timeless")
-}
-
-// A file holds a client with a grant of a newer release.
+// A file holds a client with a grant of a newer release, and one that another program wrote without a time of registration.
 func TestUnreadableClientOfAFile(t *testing.T) {
 	data := storeFile(t)
 	shop := newClient(t, "shop", "--data", data)
-	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
-	check.OK(t, err)
-	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
-	check.OK(t, opened.Close())
+	inStore(t, data, func(s app.Store) {
+		check.OK(t, s.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
+		check.OK(t, s.CreateClient(t.Context(), clientcfg.Client{
+			ID: "timeless", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode}, RedirectURIs: []string{"https://app.example/cb"},
+		}, clientcfg.Event{}))
+	})
+	has(t, runOK(t, "", on(data, "client list")...), "timeless")
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
 	server := serving(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
@@ -106,10 +97,9 @@ func badUser(t *testing.T, store []string, why string) {
 func TestUnreadableUserOfAFile(t *testing.T) {
 	data := storeFile(t)
 	addUsers(t, []string{"--data", data}, "ada")
-	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
-	check.OK(t, err)
-	check.OK(t, opened.CreateUser(t.Context(), accounts.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
-	check.OK(t, opened.Close())
+	inStore(t, data, func(s app.Store) {
+		check.OK(t, s.CreateUser(t.Context(), accounts.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
+	})
 	file, err := os.ReadFile(data)
 	check.OK(t, err)
 	check.OK(t, os.WriteFile(data, bytes.ReplaceAll(file, []byte(`"to be spoilt"`), []byte(`7             `)), 0o600))
