@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func Formats() []Format {
 // Options configure how logs are read. The zero value detects the format and reads times without a
 // zone as UTC.
 type Options struct {
-	Format  Format // empty: [Auto]
+	Format  Format // one of [Formats]; empty: [Auto]
 	Mapping Mapping
 	// Zone is the zone of times without one; nil: UTC.
 	Zone *time.Location
@@ -44,20 +43,11 @@ type Options struct {
 }
 
 func (o *Options) validate(names []string) error {
-	stdin := slices.Index(names, "-")
-	switch {
-	case len(names) == 0:
-		return fmt.Errorf("no log to read")
-	case stdin >= 0 && slices.Contains(names[stdin+1:], "-"):
+	if stdin := slices.Index(names, "-"); stdin >= 0 && slices.Contains(names[stdin+1:], "-") {
 		return fmt.Errorf("standard input can be given only once")
-	case stdin >= 0 && o.Stdin == nil:
-		return fmt.Errorf("there is no standard input")
 	}
 	if o.Format == "" {
 		o.Format = Auto
-	}
-	if !slices.Contains(Formats(), o.Format) {
-		return fmt.Errorf("unknown format %q: use %s", o.Format, strings.Join(Formats(), ", "))
 	}
 	if !o.Mapping.empty() && o.Format != JSON && presets[o.Format] != nil {
 		return &MappingError{fmt.Errorf("the format %s takes no mapping", o.Format)}

@@ -364,13 +364,10 @@ func TestOpenRefuses(t *testing.T) {
 		says              string
 		isAboutItsMapping bool
 	}{
-		"nothing":                 {names: nil, says: "no log to read"},
 		"no file":                 {names: []string{dir + "/none"}, says: "no such file"},
 		"a directory":             {names: []string{dir}, says: "is a directory"},
 		"the second file":         {names: []string{"testdata/okta.json", zip}, says: "zip is a zip archive, which is not supported: unzip -p FILE | oauth-server simulate -"},
-		"an unknown name":         {names: []string{zip}, format: "ldap", says: `unknown format "ldap": use auto, oauth-server`},
 		"stdin twice":             {names: []string{"-", "-"}, text: "x", says: "only once"},
-		"no stdin":                {names: stdin, says: "no standard input"},
 		"carriage returns":        {names: stdin, text: "time,client\r1700000000,a\r", says: `end with a carriage return only, which is not supported: tr '\r' '\n' < FILE |`},
 		"bzip2":                   {names: stdin, text: "BZh91AY&SY\x8a", says: "- is a bzip2 archive, which is not supported: bzcat FILE | oauth-server simulate -"},
 		"xz":                      {names: stdin, text: "\xfd7zXZ\x00\x00", says: "xzcat FILE |"},
