@@ -12,7 +12,9 @@ import (
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/activity"
+	"oauth-server/internal/ratelimit"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -147,22 +149,36 @@ func (l *limits) countersTable(page adminapi.Counters) error {
 }
 
 func (l *limits) newReset() *cobra.Command {
-	var of resetFlags
+	var user, source string
+	var total bool
 	cmd := &cobra.Command{
 		Use: "reset CLIENT", Short: "Reset the counts of a client, on all instances", Args: command.Takes("CLIENT"),
 		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 		ValidArgsFunction: l.completeClient,
 	}
-	of.register(cmd)
+	cmd.Flags().StringVar(&user, "user", "", "reset only this user of the client")
+	cmd.Flags().BoolVar(&total, "total", false, "reset only the client's total")
+	cmd.Flags().StringVar(&source, "source", "", "reset only this source address")
 	l.reasoned(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		key, about, err := of.key(cmd, args[0])
-		if err != nil {
+		if err := command.AtMostOne(cmd, "user", "total", "source"); err != nil {
 			return err
 		}
-		query := url.Values{}
-		if key != nil {
-			query.Set("username", key.Username)
+		client, about, query := ratelimit.Key{ClientID: args[0]}, args[0], url.Values{}
+		switch {
+		case cmd.Flags().Changed("user"):
+			query.Set("username", user)
+			about = user + " at " + about
+		case total:
+			query.Set("username", client.Total().Username)
+			about += "'s total"
+		case cmd.Flags().Changed("source"):
+			address, err := limiter.ParseSource(source)
+			if err != nil {
+				return command.Usagef("--source: %w", err)
+			}
+			query.Set("username", client.Source(address).Username)
+			about += " from " + address
 		}
 		return l.remove(cmd.Context(), countersPath(args[0]), query, "The counts of "+about+" are now forgotten")
 	}

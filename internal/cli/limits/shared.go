@@ -4,12 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
-	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -41,47 +37,6 @@ func withoutEmpty(rows [][]string) [][]string {
 		}
 	}
 	return rows
-}
-
-// resetFlags select the counts of a client to forget.
-type resetFlags struct {
-	user, source string
-	total        bool
-}
-
-func (f *resetFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.user, "user", "", "reset only this user of the client")
-	cmd.Flags().BoolVar(&f.total, "total", false, "reset only the client's total")
-	cmd.Flags().StringVar(&f.source, "source", "", "reset only this source address")
-}
-
-// key returns the key of the counts to forget, nil for all counts of the client, and a description
-// for people.
-func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key, about string, err error) {
-	client := ratelimit.Key{ClientID: clientID}
-	one := func(set ratelimit.Key, text string) {
-		if k != nil {
-			err = command.Usagef("limits reset: --user, --total and --source cannot be used together: give one of them")
-		}
-		k, about = &set, text
-	}
-	if cmd.Flags().Changed("user") {
-		one(ratelimit.Key{ClientID: clientID, Username: f.user}, f.user+" at "+clientID)
-	}
-	if f.total {
-		one(client.Total(), clientID+"'s total")
-	}
-	if cmd.Flags().Changed("source") {
-		address, wrong := limiter.ParseSource(f.source)
-		if wrong != nil {
-			return nil, "", command.Usagef("--source: %w", wrong)
-		}
-		one(client.Source(address), clientID+" from "+address)
-	}
-	if k == nil {
-		about = clientID
-	}
-	return k, about, err
 }
 
 // sharedKey describes the username that a total or a source is counted under; empty for the name of
