@@ -22,11 +22,7 @@ func completions(c *connect.Commands, root *cobra.Command, ofLimits map[string]c
 	maps.Copy(byFlag, ofLimits)
 	maps.Copy(byFlag, simulate.Completions())
 	byFlag["output"] = command.Fixed(command.OutputText, command.OutputJSON)
-	var grants []string
-	for _, g := range clientcfg.Grants() {
-		grants = append(grants, string(g))
-	}
-	byFlag["grant"] = command.Fixed(grants...)
+	byFlag["grant"] = command.Fixed(command.Names(clientcfg.Grants())...)
 	for _, mode := range []string{"mode", "rate-limit-mode", "rate-limit-instance-mode"} {
 		byFlag[mode] = command.Fixed("enforce", "dry_run", "off")
 	}

@@ -158,7 +158,7 @@ func showCredentials(c *connect.Commands, cr credentials) error {
 	}
 	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
 	if !cr.FormerUntil.IsZero() {
-		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
+		rows = append(rows, []string{"former_secret_valid_until", command.DateTime(cr.FormerUntil)})
 	}
 	err := c.Table(rows...)
 	c.Note("Save the secret now: it is shown only once. Only its hash is stored.")
@@ -185,7 +185,7 @@ func newClientList(c *connect.Commands) *cobra.Command {
 			cl := &all.Clients[i]
 			listed = append(listed, cl)
 			rows = append(rows, []string{
-				cl.ID, kindOf(cl), joinGrants(cl.Grants), command.OrDash(cl.Scopes), command.DateTime(cl.CreatedAt), command.OrDash(cl.Labels.Pairs()),
+				cl.ID, kindOf(cl), command.OrDash(command.Names(cl.Grants)), command.OrDash(cl.Scopes), command.DateTime(cl.CreatedAt), command.OrDash(cl.Labels.Pairs()),
 			})
 		}
 		for _, u := range all.Unreadable {
@@ -198,8 +198,8 @@ func newClientList(c *connect.Commands) *cobra.Command {
 		return c.List(listed, rows...)
 	})
 	return first(cmd, func([]string) error {
-		if cmd.Flags().Changed("grant") && !slices.Contains(grantNames(), string(filter.Grant)) {
-			return command.Usagef("--grant: %q is not one of %s", filter.Grant, strings.Join(grantNames(), ", "))
+		if grants := clientcfg.Grants(); cmd.Flags().Changed("grant") && !slices.Contains(grants, filter.Grant) {
+			return command.Usagef("--grant: %q is not one of %s", filter.Grant, strings.Join(command.Names(grants), ", "))
 		}
 		return checkSelectors(filter.Labels)
 	})
@@ -230,20 +230,20 @@ func showClient(ctx context.Context, c *connect.Commands, r *adminclient.Account
 		{"client_id", cl.ID},
 		{"name", cl.DisplayName()},
 		{"kind", kindOf(&cl)},
-		{"grants", joinGrants(cl.Grants)},
+		{"grants", command.OrDash(command.Names(cl.Grants))},
 		{"redirect_uris", command.OrDash(cl.RedirectURIs)},
 		{"scopes", command.OrDash(cl.Scopes)},
 		{"audience", command.OrDash(cl.Audience)},
 		{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
 		{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
 		{"labels", command.OrDash(cl.Labels.Pairs())},
-		{"created", cl.CreatedAt.Format(time.RFC3339)},
+		{"created", command.DateTime(cl.CreatedAt)},
 	}
 	for _, s := range secrets { // the times of use are accurate to a minute
 		if s.Current {
-			rows = append(rows, []string{"secret_used", timeOrDash(s.Used)})
+			rows = append(rows, []string{"secret_used", command.DateTime(s.Used)})
 		} else {
-			rows = append(rows, []string{"former_secret_until", timeOrDash(s.Until)}, []string{"former_secret_used", timeOrDash(s.Used)})
+			rows = append(rows, []string{"former_secret_until", command.DateTime(s.Until)}, []string{"former_secret_used", command.DateTime(s.Used)})
 		}
 	}
 	return c.List(shownClient{cl, secrets}, rows...)
@@ -329,26 +329,4 @@ func kindOf(cl *clientcfg.Client) string {
 		return "resource server"
 	}
 	return "confidential"
-}
-
-func joinGrants(gs []clientcfg.Grant) string {
-	names := make([]string, len(gs))
-	for i, g := range gs {
-		names[i] = string(g)
-	}
-	return command.OrDash(names)
-}
-
-func timeOrDash(at time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	return at.Format(time.RFC3339)
-}
-
-func grantNames() (names []string) {
-	for _, g := range clientcfg.Grants() {
-		names = append(names, string(g))
-	}
-	return names
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +55,7 @@ func readShownUser(ctx context.Context, r *adminclient.Accounts, name string) (u
 func (u *shownUser) rows() [][]string {
 	rows := [][]string{
 		{"username", u.Username},
-		{"created", u.CreatedAt.Format(time.RFC3339)},
+		{"created", command.DateTime(u.CreatedAt)},
 		{"operator", cmp.Or(string(u.Operator), "-")},
 		{"password", cmp.Or(u.Foreign, "argon2id")},
 	}

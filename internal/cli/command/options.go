@@ -146,6 +146,16 @@ func withOpen(ctx context.Context, cfg *config.Config, open func(context.Context
 	return do(store)
 }
 
+// SameFile reports whether two paths lead to the same file.
+func SameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
 // NameOf names the store for a person, without a password.
 func NameOf(cfg *config.Config) string {
 	if m := cfg.Store.MongoDB; m != nil {

@@ -98,6 +98,15 @@ func Ago(d time.Duration) string {
 // Number writes a count for a table.
 func Number(n uint64) string { return strconv.FormatUint(n, 10) }
 
+// Names returns the elements as strings.
+func Names[S ~string](list []S) []string {
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = string(name)
+	}
+	return names
+}
+
 // OrDash joins the elements with spaces; - for an empty list.
 func OrDash(list []string) string {
 	if len(list) == 0 {

@@ -47,5 +47,10 @@ func (c *Env) marked(mark, cell string, does bool) string {
 	return mark + cell + endMark
 }
 
-// DateTime writes a time for a table, in UTC like all times.
-func DateTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// DateTime writes a time for a table, in UTC like all times; - if there was none.
+func DateTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -116,12 +116,7 @@ const (
 // sed, and stores cookies and tokens in the directory dir. The command for operators needs admin,
 // the URL of the admin API. It is omitted if admin is empty.
 func (d *demoData) Lines(issuer, admin, dir string) []demoLine {
-	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
-	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
-		as, d.Username, d.Password, demoScope, issuer)
-	take := func(field, as string) string {
-		return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
-	}
+	as, password := d.asClient(), d.passwordLine(issuer)
 	lines := []demoLine{
 		{"client_credentials: get a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
 		{"password: get a token with a user's password", password},
@@ -153,20 +148,34 @@ func (d *demoData) operatorLines(admin, issuer, dir string) []demoLine {
 
 // GatewayLines is like Lines, for a gateway in front of the demo server.
 func (d *demoData) GatewayLines(gateway, admin, dir string) []demoLine {
-	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
-	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
-		as, d.Username, d.Password, demoScope, gateway)
+	as := d.asClient()
 	lines := []demoLine{
 		{"client_credentials: get a token from the server behind the gateway", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, gateway)},
 		{"wrong secrets: the server refuses 12 of them, and they do not count against the limit", fmt.Sprintf(
 			"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -s -o /dev/null -w '%%{http_code} ' -u '%s:wrong' -d grant_type=client_credentials %s/token; done; echo",
 			d.BusyClientID, gateway)},
 		{"rate limit: 10 requests a minute, then 429 without reaching the server", d.loopLine(gateway)},
-		{"password and refresh_token: the gateway recognizes the user of the refresh token", password +
-			` | sed -n 's/.*"refresh_token": *"\([^"]*\)".*/refresh_token=\1/p' | ` + as + " -d grant_type=refresh_token -d @- " + gateway + "/token"},
+		{"password and refresh_token: the gateway recognizes the user of the refresh token", d.passwordLine(gateway) +
+			take("refresh_token", "refresh_token") + as + " -d grant_type=refresh_token -d @- " + gateway + "/token"},
 		{"everything else passes unchanged, including the metadata: its token_endpoint bypasses the gateway unless the server's issuer is the gateway's address", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
 	}
 	return append(lines, d.operatorLines(admin, admin, dir)...)
+}
+
+// asClient begins a command that the demo client authenticates.
+func (d *demoData) asClient() string {
+	return fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
+}
+
+// passwordLine returns a command that gets a token with the password of the user.
+func (d *demoData) passwordLine(issuer string) string {
+	return fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
+		d.asClient(), d.Username, d.Password, demoScope, issuer)
+}
+
+// take passes a field of a JSON response on, as a parameter of the next request.
+func take(field, as string) string {
+	return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
 }
 
 // codeLine returns a command that acts as a browser and a native app: it signs in, reads the

@@ -47,19 +47,13 @@ func (s *simulation) outputsApart(logs []string) error {
 	}
 	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}} {
 		for path, is := range taken {
-			if sameFile(path, out.path) {
+			if command.SameFile(path, out.path) {
 				return command.Usagef("%s: refusing to overwrite %s: %s; name another file", out.flag, out.path, is)
 			}
 		}
 		taken[out.path] = "it is also the file of " + out.flag
 	}
 	return nil
-}
-
-func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	other, failed := os.Stat(b)
-	return err == nil && failed == nil && os.SameFile(one, other)
 }
 
 // writableFiles reports the output files of a replay that cannot be written.

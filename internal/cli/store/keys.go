@@ -23,7 +23,7 @@ func NewKeys(c *command.Env) *cobra.Command {
 	return command.Group("keys", "List and replace the signing keys of access tokens", newKeysList(c), newKeysRotate(c))
 }
 
-// onKeys is like onStore, for commands that also need the settings of the signing keys.
+// onKeys adds the flags for the store and the signing keys to a command, and opens the store while do runs.
 func onKeys(c *command.Env, cmd *cobra.Command, do func(ctx context.Context, store app.Store, cfg *config.Config) error) *cobra.Command {
 	set := command.AddSettings(cmd, func(o config.Option) bool { return o.IsStore() || o.IsKeys() })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +76,7 @@ To see which secret encrypts a key, give the secrets of the servers, such as in 
 		for _, k := range shown {
 			rows = append(rows, []string{
 				k.ID, string(k.Algorithm), strconv.FormatInt(k.Generation, 10), k.State,
-				k.ActiveFrom.UTC().Format(time.RFC3339), string(k.Encryption),
+				command.DateTime(k.ActiveFrom), string(k.Encryption),
 			})
 		}
 		return errors.Join(c.List(shown, rows...), unreadable)
@@ -188,7 +188,7 @@ func showReplaced(c *command.Env, r replaced, err error) error {
 	}
 	var text strings.Builder
 	for _, k := range r.Made {
-		text.WriteString("made " + k.ID + " (" + string(k.Algorithm) + "), which signs from " + k.ActiveFrom.UTC().Format(time.RFC3339) + "\n")
+		text.WriteString("made " + k.ID + " (" + string(k.Algorithm) + "), which signs from " + command.DateTime(k.ActiveFrom) + "\n")
 		if k.Encryption == keys.Plain {
 			c.Note("%s is stored unencrypted, like the previous key.", k.ID)
 		}

@@ -77,7 +77,11 @@ func newMigrateStatus(c *command.Env) *cobra.Command {
 		for _, s := range states {
 			m := shownState(s)
 			shown = append(shown, m)
-			rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
+			applied := "no"
+			if m.AppliedAt != nil {
+				applied = command.DateTime(*m.AppliedAt)
+			}
+			rows = append(rows, []string{m.Name, applied, m.About})
 		}
 		return c.List(shown, rows...)
 	})
@@ -151,11 +155,4 @@ func shownState(s migrations.State) shownMigration {
 		m.AppliedAt = &s.AppliedAt
 	}
 	return m
-}
-
-func when(t *time.Time) string {
-	if t == nil {
-		return "no"
-	}
-	return t.UTC().Format(time.RFC3339)
 }

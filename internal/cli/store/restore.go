@@ -72,7 +72,7 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	if err := f.find(); err != nil {
 		return err
 	}
-	if isSame(backup, f.path) {
+	if command.SameFile(backup, f.path) {
 		return command.Usagef("%s is the data file itself", backup)
 	}
 	held, err := app.HoldDataFile(f.path)
@@ -98,16 +98,6 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}
 	return f.done(backup, kept)
-}
-
-// isSame reports whether two paths lead to the same file.
-func isSame(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
 }
 
 // agree describes the backup and asks for confirmation. It always lists the unreadable parts.
