@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -332,7 +333,7 @@ func TestColours(t *testing.T) {
 }
 
 func TestCompletions(t *testing.T) {
-	flags, _ := readAPI(t)
+	flags, asked := readAPI(t)
 	for _, tt := range []struct{ typed, want string }{
 		{"limits list -o |", "text json"},
 		{"limits dry-run |", "app report shop on off"},
@@ -386,6 +387,8 @@ func TestCompletions(t *testing.T) {
 	} {
 		check.Equal(t, "after "+tt.typed, completed(t, tt.typed, "OAUTH_SERVER="+flags[len(flags)-1], "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"), tt.want)
 	}
+	presets := slices.DeleteFunc(*asked, func(query string) bool { return !strings.HasPrefix(query, "/presets") })
+	check.Equal(t, "asked for presets", slices.Compact(presets), []string{"/presets?"}) // a server refuses a query
 	check.Equal(t, "without a server", completed(t, "client show |"), "")
 }
 
