@@ -290,7 +290,7 @@ func TestGuessesAreShared(t *testing.T) {
 // at once, one may be made.
 func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+		passwords := testworld.Passwords(secret.PasswordOptions{Concurrency: 1})
 		w := newWorld(t, daily(1000, 10), func(o *accounts.Options) { o.Passwords = passwords })
 		w.wrong("alice", 0, 10)
 		giveBack := testworld.TakeHashingSlot(t, passwords)

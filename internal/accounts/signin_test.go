@@ -135,7 +135,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 // their turn to be hashed.
 func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	w := newWorld(t, strict, func(o *accounts.Options) {
-		o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
+		o.Passwords = testworld.Passwords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
 	})
 	var wrong atomic.Int64
 	var people sync.WaitGroup
@@ -172,7 +172,7 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 // Attack (usernames): Invalid names. They never reach the store, but wait and count like unknown
 // ones.
 func TestRefusedNames(t *testing.T) {
-	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+	passwords := testworld.Passwords(secret.PasswordOptions{Concurrency: 1})
 	w, f := failingWorld(t, strict, func(o *accounts.Options) { o.Passwords = passwords })
 	operations := f.Count()
 	for _, name := range []string{

@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/attempts"
 	"oauth-server/internal/limiter/oautherr"
+	"oauth-server/internal/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +44,10 @@ func newWorld(tb testing.TB, edits ...func(*accounts.Options)) *world {
 	tb.Helper()
 	w := &world{tb: tb, clock: &testworld.Clock{}, store: testworld.OpenStore(tb, filepath.Join(tb.TempDir(), "test.db"))}
 	testworld.AddUsers(tb, w.store.Users, start.Add(-time.Hour))
-	w.opts = accounts.Options{Users: w.store.Users, Records: accounts.NewRepository(w.store), Deriver: testworld.Deriver{}, Now: w.clock.Now}
+	w.opts = accounts.Options{
+		Users: w.store.Users, Records: accounts.NewRepository(w.store), Passwords: testworld.Passwords(secret.PasswordOptions{}),
+		Deriver: testworld.Deriver{}, Now: w.clock.Now,
+	}
 	w.reopen(edits...)
 	return w
 }

@@ -237,11 +237,11 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 		check.Equal(t, "outcome", o, overload.Shed)
 		*shed = append(*shed, *r)
 	})
-	passwords := secret.NewPasswords(secret.PasswordOptions{Separate: func(task secret.Task) ([]byte, error) {
+	passwords := testworld.Passwords(secret.PasswordOptions{Separate: func(task secret.Task) ([]byte, error) {
 		if *starved {
 			return nil, secret.ErrStarved
 		}
-		return task.Do(), nil
+		return testworld.FastHash(task)
 	}})
 	w = newWorld(t, append(edits, func(o *grants.Options) { o.SignIn.Passwords, o.Shedder = passwords, gate })...)
 	return w, starved, shed, gate
@@ -265,7 +265,7 @@ func TestStarvedAttemptIsShed(t *testing.T) {
 func TestLongLineShedsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, shed, _ := starvedWorld(t)
-		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+		passwords := testworld.Passwords(secret.PasswordOptions{Concurrency: 1})
 		w.reopen(func(o *grants.Options) { o.SignIn.Passwords = passwords })
 		defer testworld.TakeHashingSlot(t, passwords)()
 		busy := check.As[*secret.BusyError](t, w.signIn(here, "alice", password))

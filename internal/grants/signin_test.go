@@ -19,7 +19,7 @@ import (
 // TestBusySaysWhenToComeBack: if the queue is full, the error has the time to wait, for sign-ins
 // and for the password grant, whether or not the user exists.
 func TestBusySaysWhenToComeBack(t *testing.T) {
-	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, Queue: 1})
+	passwords := testworld.Passwords(secret.PasswordOptions{Concurrency: 1, Queue: 1})
 	w, f := failingWorld(t, func(o *grants.Options) { o.SignIn.Passwords = passwords })
 	giveBack := testworld.TakeHashingSlot(t, passwords)
 	looked, bobs := make(chan struct{}), make(chan error, 1)

@@ -149,7 +149,7 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 		t := w.tb
 		f := w.fail(func(o *grants.Options) {
-			o.SignIn.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+			o.SignIn.Passwords = testworld.Passwords(secret.PasswordOptions{Concurrency: 1})
 		})
 		w.mustToken("shop", byPassword("alice", password))
 		w.mustToken("shop", byPassword("alice", password))

@@ -82,6 +82,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	w.ring, err = keys.Open(tb.Context(), w.store, keys.Options{Issuer: issuer, Now: w.clock.Now})
 	check.OK(tb, err)
 	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: grants.NewRepository(w.store), Users: w.store.Users, Stored: w.store, Signer: w.ring, Deriver: testworld.Deriver{}, Now: w.clock.Now}
+	opts.SignIn.Passwords = testworld.Passwords(secret.PasswordOptions{})
 	for _, edit := range edits {
 		edit(&opts)
 	}

@@ -44,6 +44,7 @@ func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httpte
 	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, slog.New(slog.DiscardHandler))
 	check.OK(tb, err)
 	behind := grants.Options{Issuer: issuer, Clients: list, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: mac}
+	behind.SignIn.Passwords = testworld.Passwords(secret.PasswordOptions{})
 	options := httpapi.Options{Issuer: issuer, Keys: ring}
 	for _, edit := range edits {
 		edit(&behind, &options)

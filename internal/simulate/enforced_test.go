@@ -127,6 +127,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	check.OK(t, err)
 	s := &server{t: t, tokens: map[string]string{}, seen: map[string]map[ratelimit.Outcome]int{}, wasted: map[string]uint64{}}
 	opts := grants.Options{Issuer: "https://auth.example.com", Clients: clients, Store: grants.NewRepository(store), Users: store.Users, Stored: store, Signer: ring, Deriver: testworld.Deriver{}}
+	opts.SignIn.Passwords = testworld.Passwords(secret.PasswordOptions{})
 	s.service, err = grants.New(opts)
 	check.OK(t, err)
 	for _, name := range shopUsers {
@@ -139,6 +140,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	opts.Bans, err = bans.New(t.Context(), bans.Options{Store: bans.NewRepository(store), Counters: opts.Counters})
 	check.OK(t, err)
 	opts.Observe, opts.Issued = s.observe, s.issued
+	opts.SignIn.Passwords = testworld.Passwords(secret.PasswordOptions{})
 	s.service, err = grants.New(opts)
 	check.OK(t, err)
 	return s
