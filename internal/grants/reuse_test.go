@@ -415,7 +415,7 @@ func TestReuseUnderACandidateInAnyMode(t *testing.T) {
 // Attack (tokens): Reused tokens fill the memory. Their number per client and their total size
 // are bounded.
 func TestReuseIsBounded(t *testing.T) {
-	tokens, bytes := grants.FillLastTokens(100_000, 1000)
+	tokens, bytes := grants.FillLastTokens(30_000, 1000)
 	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {
 		t.Errorf("%d tokens of %d bytes are kept of many clients", tokens, bytes)
 	}
