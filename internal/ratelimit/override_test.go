@@ -76,22 +76,3 @@ func TestOverrideProblems(t *testing.T) {
 	}
 	mustEqual(t, "problems", `overrides["shop ada"].user[0].requests overrides["shop ada"].user[1].name`, strings.Join(paths, " "))
 }
-
-// BenchmarkTierChange measures a change of a tier that 100,000 clients have, followed by one
-// lookup.
-func BenchmarkTierChange(b *testing.B) {
-	p := edited(b, defaults(b), func(e *CompiledEdit) error {
-		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
-		for i := range 100_000 {
-			err = cmp.Or(err, e.SetPolicy(fmt.Sprint("client-", i), &Policy{}, "gold"))
-		}
-		return err
-	})
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		p = edited(b, p, func(e *CompiledEdit) error {
-			return e.SetTier("gold", &Policy{User: []Limit{perMinute(int64(8 + i%100))}})
-		})
-		p.For("client-4711")
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/subject"
 )
 
@@ -35,16 +34,6 @@ func BenchmarkMemoryPutFull(b *testing.B) {
 	b.ReportMetric(heap/float64(memory.Len()), "heap-bytes/entry")
 }
 
-func BenchmarkMemoryGet(b *testing.B) {
-	memory, _ := full(b)
-	key := uint64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		key = (key + 7919) % subject.DefaultMaxEntries
-		memory.Get(noon, digest(key), "app")
-	}
-}
-
 // BenchmarkMemoryParallel measures a Get and a Put, as for one request.
 func BenchmarkMemoryParallel(b *testing.B) {
 	memory, _ := full(b)
@@ -57,30 +46,4 @@ func BenchmarkMemoryParallel(b *testing.B) {
 			memory.Put(noon, digest(key+1<<40), "app", name, time.Time{})
 		}
 	})
-}
-
-// BenchmarkGCWithFullMemory measures a full garbage collection with a million tokens in memory.
-func BenchmarkGCWithFullMemory(b *testing.B) {
-	memory, _ := full(b)
-	for b.Loop() {
-		runtime.GC()
-	}
-	runtime.KeepAlive(memory)
-}
-
-func BenchmarkRead(b *testing.B) {
-	reader, err := subject.NewReader("")
-	check.OK(b, err)
-	for name, answer := range map[string]string{"keycloak": keycloakAnswer(), "hydra": hydraAnswer()} {
-		b.Run(name, func(b *testing.B) {
-			body := []byte(answer)
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if reader.Read(body).Subject == "" {
-					b.Fatal("not known")
-				}
-			}
-		})
-	}
 }

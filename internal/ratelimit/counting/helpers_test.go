@@ -1,6 +1,7 @@
 package counting
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -85,3 +86,37 @@ func override(tb testing.TB, p *ratelimit.Compiled, clientID, username string, l
 const epoch = 1_622_211_783_217
 
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+// syncs maps counters to their Sync, for tests that act as a syncer.
+var syncs sync.Map
+
+// attach gives counters a syncer that is idle until a test calls it.
+func attach(c *Counters) *Sync {
+	y := c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second})
+	syncs.Store(c, y)
+	return y
+}
+
+// settle acts as a syncer with writes that are applied at once, and returns how many writes it
+// made. The first exchange of a counter may only read; settle then makes another one.
+func settle(c *Counters, now time.Time) (n int) {
+	v, _ := syncs.Load(c)
+	y, _ := v.(*Sync)
+	for i, p := range y.Due(now, nil) {
+		for round := range 2 {
+			task, ok := y.Begin(now, p.Ticket, int64(2*i+round+1))
+			if !ok {
+				break
+			}
+			done := y.Finish(now, &task, Result{Read: task.Read, Status: Applied, NewEtag: 1})
+			if task.Seq != 0 {
+				n++
+			}
+			if task.Seq != 0 || !done.Planned {
+				break
+			}
+			p = done.Next
+		}
+	}
+	return n
+}

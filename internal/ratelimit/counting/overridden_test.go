@@ -1,8 +1,6 @@
 package counting
 
 import (
-	"cmp"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,26 +84,5 @@ func TestOverrideAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() { c.Take(at(epoch), k, p.For("shop"), 1) }); n > 0 {
 			t.Errorf("%v allocations for %q", n, user)
 		}
-	}
-}
-
-// BenchmarkTakeOverridden measures one decision for a client with some overridden users.
-func BenchmarkTakeOverridden(b *testing.B) {
-	large := []ratelimit.Limit{perMinute(ratelimit.MaxRequests)}
-	p := edited(b, defaults(b), func(e *ratelimit.CompiledEdit) error {
-		err := e.SetPolicy("shop", &ratelimit.Policy{User: large}, "")
-		for i := range 1000 {
-			err = cmp.Or(err, e.SetOverride("shop", fmt.Sprint("user-", i), []ratelimit.Limit{perMinute(ratelimit.MaxRequests - int64(i) - 1)}))
-		}
-		return cmp.Or(err, e.SetPolicy("plain", &ratelimit.Policy{User: large}, ""))
-	})
-	c := NewCounters(10)
-	for _, k := range []ratelimit.Key{{ClientID: "plain", Username: "user-7"}, {ClientID: "shop", Username: "other"}, {ClientID: "shop", Username: "user-7"}} {
-		b.Run(k.ClientID+"/"+k.Username, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.Take(at(epoch), k, p.For(k.ClientID), 1)
-			}
-		})
 	}
 }

@@ -20,6 +20,17 @@ func usersTotal(tb testing.TB, n, total int64) *ratelimit.Effective {
 	return withTotal(tb, ratelimit.NewLimit("per-user", n, time.Minute), ratelimit.NewLimit("all-users", total, time.Minute))
 }
 
+// withTotal returns limits with one limit for each user and a total.
+func withTotal(tb testing.TB, user ratelimit.Limit, total ...ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
+	p, err := ratelimit.Compile(ratelimit.Settings{
+		Mode: ratelimit.Enforce, CanaryPercent: 100,
+		Default: ratelimit.Policy{User: []ratelimit.Limit{user}, Client: []ratelimit.Limit{user}, Total: total},
+	})
+	check.OK(tb, err)
+	return p.For("client")
+}
+
 // counted returns the requests that a key counts under its first limit.
 func counted(c *Counters, now time.Time, k ratelimit.Key) int64 {
 	for _, u := range c.Usage(now, k) {

@@ -23,16 +23,13 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Each operation is durable when it returns, so the figures apply to the disk that the temporary
-// directory is on. The iterations are fixed because a store of many families takes time to fill:
+// The benchmarks of `make scale`. Each fills one file and measures a fixed number of operations on it,
+// because a store of many families takes time to fill. Each operation is durable when it returns, so
+// the figures apply to the disk that the temporary directory is on:
 //
-//	go test -run '^$' -bench . -benchtime 20000x ./internal/store/bolt -families 300000,10000000
-//
-// Besides the time per operation the benchmarks report its p50 and p99, and the growth of the file.
+//	go test -run '^$' -bench Scale -benchtime 1x ./internal/store/bolt -families 1000,10000000 -refreshes 10000000
 
 var benchFamilies = flag.String("families", "20000,300000", "how many families the benchmarks begin with")
-
-var benchClients = []int{1, 64}
 
 func benchAuthorization() grants.Authorization {
 	return grants.Authorization{
@@ -41,12 +38,9 @@ func benchAuthorization() grants.Authorization {
 	}
 }
 
-func benchCode(now time.Time) grants.Grant {
-	return grants.Grant{
-		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()),
-		RedirectURI: "https://client.example.com/callback", Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-		IssuedAt: now, ExpiresAt: now.Add(time.Minute),
-	}
+// code returns a code that is valid for a minute.
+func code(now time.Time) grants.Grant {
+	return grants.Grant{Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()), IssuedAt: now, ExpiresAt: now.Add(time.Minute)}
 }
 
 func benchFamily(now time.Time) grants.Grant {
@@ -94,37 +88,6 @@ func benchSizes(b *testing.B) (sizes []int) {
 	return sizes
 }
 
-// benchEach runs a benchmark on stores of each size, with one client and with many.
-func benchEach(b *testing.B, run func(b *testing.B, s *Store, families, clients int)) {
-	b.Helper()
-	for _, families := range benchSizes(b) {
-		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
-			path := benchFile(b, families, time.Now())
-			for _, clients := range benchClients {
-				b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-					s := mustOpen(b, path)
-					run(b, s, families, clients)
-					if err := s.Close(); err != nil {
-						b.Fatal(err)
-					}
-				})
-			}
-		})
-	}
-}
-
-// measure runs b.N operations, shared by the clients, and reports the times.
-func measure(b *testing.B, s *Store, clients int, do func(ctx context.Context) error) {
-	b.Helper()
-	before := benchSize(b, s)
-	b.ResetTimer()
-	took := share(b, clients, b.N, do)
-	b.StopTimer()
-	reportTook(b, "", took)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
-	b.ReportMetric(float64(benchSize(b, s)-before)/float64(b.N), "file-B/op")
-}
-
 // reportTook reports p50 and p99.
 func reportTook(b *testing.B, prefix string, took []time.Duration) {
 	b.Helper()
@@ -167,36 +130,6 @@ func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []t
 		b.Fatal(err)
 	}
 	return took
-}
-
-func BenchmarkRedeemCode(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
-		b.Helper()
-		issued := make([]grants.Grant, b.N)
-		for i := range issued {
-			issued[i] = benchCode(time.Now().Add(time.Duration(i-b.N) * time.Millisecond))
-		}
-		r, n := grants.NewRepository(s), atomic.Int64{}
-		share(b, 256, b.N, func(ctx context.Context) error { return r.CreateGrant(ctx, issued[n.Add(1)-1]) })
-		n.Store(0)
-		measure(b, s, clients, func(ctx context.Context) error {
-			c, err := r.Grant(ctx, issued[n.Add(1)-1].Digest)
-			if err != nil {
-				return err
-			}
-			first, now := c.Redeemed(), time.Now()
-			first.Generation, first.IssuedAt, first.ExpiresAt = 1, now, now.Add(benchLifetime)
-			return r.Claim(ctx, first)
-		})
-	})
-}
-
-// BenchmarkRotateFamily refreshes families at random. One client at a time refreshes each.
-func BenchmarkRotateFamily(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, families, clients int) {
-		b.Helper()
-		measure(b, s, clients, rotating(s, func(i int) secret.Digest { return benchDigest(i % families) }))
-	})
 }
 
 // rotating returns a function that refreshes one family after the other.
@@ -242,5 +175,73 @@ func BenchmarkExchange(b *testing.B) {
 			w.Versioned, w.Version, w.Etag = true, r.Record.Version, r.Record.Etag
 			w.NewEtag, w.Seq, w.Delta = w.NewEtag+1, w.Seq+1, w.Delta[:1]
 		}
+	}
+}
+
+var scaleRefreshes = flag.Int("refreshes", 20_000, "how many refreshes BenchmarkScaleRefreshes makes")
+
+const (
+	scaleSample = 5_000 // operations measured one after the other
+	scaleOpens  = 20
+	scaleBulk   = 512 // clients for operations that are not measured one by one
+)
+
+// BenchmarkScaleFamilies measures opening, refreshing and sweeping with the given number of live
+// sign-ins.
+func BenchmarkScaleFamilies(b *testing.B) {
+	for _, families := range benchSizes(b) {
+		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
+			now := time.Now()
+			path := benchFile(b, families, now)
+			scaleOpen(b, path)
+			s := mustOpen(b, path)
+			b.ReportMetric(float64(benchSize(b, s))/float64(families), "file-B/family")
+			reportTook(b, "", share(b, 1, scaleSample, rotating(s, func(i int) secret.Digest { return benchDigest(i % families) })))
+			began := time.Now()
+			removed, err := s.Sweep(b.Context(), now.Add(time.Hour))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(time.Since(began).Microseconds())/float64(max(removed, 1)), "sweep-µs/entry")
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+func scaleOpen(b *testing.B, path string) {
+	b.Helper()
+	took := make([]time.Duration, 0, scaleOpens)
+	for range scaleOpens {
+		began := time.Now()
+		s := mustOpen(b, path)
+		took = append(took, time.Since(began))
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[scaleOpens/2].Microseconds())/1e3, "open-ms")
+}
+
+// BenchmarkScaleRefreshes refreshes a thousand sign-ins again and again. It takes the same
+// measurements after a thousand refreshes and after all of them.
+func BenchmarkScaleRefreshes(b *testing.B) {
+	const families = 1000
+	s := mustOpen(b, benchFile(b, families, time.Now()))
+	rotate := rotating(s, func(i int) secret.Digest { return benchDigest(i % families) })
+	share(b, scaleBulk, families, rotate)
+	before := benchSize(b, s)
+	reportTook(b, "first-", share(b, 1, scaleSample, rotate))
+	began := time.Now()
+	share(b, scaleBulk, *scaleRefreshes, rotate)
+	b.ReportMetric(float64(*scaleRefreshes)/time.Since(began).Seconds(), "refreshes/s")
+	reportTook(b, "last-", share(b, 1, scaleSample, rotate))
+	b.ReportMetric(float64(before), "file-B-before")
+	b.ReportMetric(float64(benchSize(b, s)), "file-B-after")
+	b.ReportMetric(float64(*scaleRefreshes), "refreshes")
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
 	}
 }

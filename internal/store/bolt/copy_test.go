@@ -29,9 +29,9 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	nameOf := func(i int) secret.Digest { return secret.DigestOf(fmt.Sprint("code", i)) }
 	r := grants.NewRepository(s)
 	for i := range all {
-		code := benchCode(time.Now())
-		code.Digest = nameOf(i)
-		check.OK(t, r.CreateGrant(t.Context(), code))
+		c := code(time.Now())
+		c.Digest = nameOf(i)
+		check.OK(t, r.CreateGrant(t.Context(), c))
 	}
 	redeem := func(i int) {
 		code, err := r.Grant(t.Context(), nameOf(i))

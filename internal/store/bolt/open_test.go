@@ -38,7 +38,7 @@ func written(tb testing.TB) []byte {
 	s := mustOpen(tb, path)
 	r := grants.NewRepository(s)
 	for i := range 200 {
-		c := benchCode(time.Now())
+		c := code(time.Now())
 		c.Digest = secret.DigestOf(string(rune('a' + i)))
 		if err := r.CreateGrant(tb.Context(), c); err != nil {
 			tb.Fatal(err)
