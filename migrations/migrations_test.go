@@ -179,9 +179,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	const want = `{"createIndexes":"ratelimits","indexes":[{"key":{"expire":1},"name":"expire","expireAfterSeconds":0}]}`
-	if got := All()[0].Commands[0].String(); got != want {
-		t.Errorf("a command reads %s, want %s", got, want)
-	}
+	check.Equal(t, "command", All()[0].Commands[0].String(), want)
 }
 
 // TestTTL: the server removes what has expired, and only that.

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // mostPackages is the largest number of packages of this module that a program with tokenlimit may
@@ -14,9 +16,7 @@ const mostPackages = 12
 // that only the server needs.
 func TestDependencies(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var own []string
 	for dep := range strings.Lines(string(out)) {
 		dep = strings.TrimSpace(dep)

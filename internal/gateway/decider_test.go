@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -151,9 +152,7 @@ func TestDecider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newDecider(t)
 			for i, q := range all {
-				if got := q.send(h); got.Code != q.want {
-					t.Errorf("question %d: status %d, want %d: %s", i+1, got.Code, q.want, got.Body)
-				}
+				check.Equal(t, fmt.Sprint("status of question ", i+1), q.send(h).Code, q.want)
 			}
 		})
 	}

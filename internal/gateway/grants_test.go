@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -69,9 +70,7 @@ func TestDeciderTellsGrantsApart(t *testing.T) {
 		{body: `{"client_id":"shop","user":"ada"}`, want: 429},
 	} {
 		want.path, want.kind = gateway.QuestionPath, "application/json"
-		if got := want.send(h).Code; got != want.want {
-			t.Errorf("question %d: %d, want %d", i+1, got, want.want)
-		}
+		check.Equal(t, fmt.Sprint("status of question ", i+1), want.send(h).Code, want.want)
 	}
 }
 

@@ -3,6 +3,8 @@ package overload
 import (
 	"strconv"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // TestClientsAreForgotten checks that the table keeps only active clients, and stays within its
@@ -22,9 +24,7 @@ func TestClientsAreForgotten(t *testing.T) {
 	for i := range mostClients + 10 {
 		c.standing(&Request{ClientID: "app", Source: strconv.Itoa(i)}, 0)
 	}
-	if n := c.active.Load(); n != mostClients {
-		t.Errorf("%d clients are kept, want %d", n, mostClients)
-	}
+	check.Equal(t, "clients kept", c.active.Load(), mostClients)
 }
 
 // TestUsageFades checks that a client with all requests refused here does not stay near its limit

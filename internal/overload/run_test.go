@@ -159,9 +159,7 @@ func TestNoRoomIsAnOverload(t *testing.T) {
 	if st := g.Stats(); st.UpTo != ratelimit.Sheddable || st.Overloaded == 0 {
 		t.Errorf("%+v", st)
 	}
-	if l := g.level.Load(); l != 0 {
-		t.Errorf("what has room is refused, too: level %d", l)
-	}
+	check.Equal(t, "level; what has room is not refused", g.level.Load(), 0)
 }
 
 // TestModesForgetEachOther checks that the level of dry-run mode is not enforced when the mode

@@ -3,6 +3,7 @@ package overload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -38,9 +39,7 @@ func TestOrder(t *testing.T) {
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
 		t.Errorf("not in order: %v", order)
 	}
-	if got := ranked(Refresh, ratelimit.Sheddable, true, unknown).Criticality(); got != ratelimit.Sheddable {
-		t.Errorf("a policy that says sheddable makes a refresh %v", got)
-	}
+	check.Equal(t, "criticality of a refresh under a policy that says sheddable", ranked(Refresh, ratelimit.Sheddable, true, unknown).Criticality(), ratelimit.Sheddable)
 }
 
 func TestStandingIsInRange(t *testing.T) {
@@ -81,9 +80,7 @@ func TestUpTo(t *testing.T) {
 		0: ratelimit.CriticalityUnset, 1: ratelimit.Sheddable, levelOf(perCriticality, 0): ratelimit.Sheddable,
 		levelOf(perCriticality, 0.5): ratelimit.SheddablePlus, levelOf(Ranks, 0): ratelimit.CriticalPlus,
 	} {
-		if got := l.upTo(); got != want {
-			t.Errorf("level %d refuses up to %v, want %v", l, got, want)
-		}
+		check.Equal(t, fmt.Sprint("refused up to, at level ", l), l.upTo(), want)
 	}
 }
 
@@ -111,9 +108,7 @@ func TestModes(t *testing.T) {
 		if err == nil {
 			g.Leave()
 		}
-		if n := g.Stats().InFlight; n != 0 {
-			t.Errorf("%v: %d in flight in the end", mode, n)
-		}
+		check.Equal(t, string(mode)+", in flight in the end", g.Stats().InFlight, 0)
 	}
 }
 
@@ -251,8 +246,6 @@ func TestEpisode(t *testing.T) {
 		holds bool
 		want  int
 	}{{1, false, 0}, {2, true, 2}, {3, false, 2}, {6, true, 2}, {10, false, 2}, {11, false, 0}, {12, true, 12}} {
-		if got := e.follow(at(tt.at), tt.holds, 5*time.Second); got != at(tt.want) {
-			t.Errorf("step %d: began at %v, want %d s", i, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprint("begin after step ", i), e.follow(at(tt.at), tt.holds, 5*time.Second), at(tt.want))
 	}
 }

@@ -38,9 +38,7 @@ func TestStarved(t *testing.T) {
 			send(true)
 		}
 		g.set(g.started, 0)
-		if upTo := g.Stats().UpTo; upTo != ratelimit.SheddablePlus {
-			t.Errorf("%v: refused up to %v", mode, upTo)
-		}
+		check.Equal(t, "refused up to", g.Stats().UpTo, ratelimit.SheddablePlus)
 		for range 4 {
 			send(false)
 		}
@@ -48,9 +46,7 @@ func TestStarved(t *testing.T) {
 		if mode == ratelimit.Off { // this mode counts nothing else
 			want[Admitted] = 0
 		}
-		if got := g.Stats().Requests[Password]; got != want {
-			t.Errorf("%v: counted %v, want %v", mode, got, want)
-		}
+		check.Equal(t, "outcomes", g.Stats().Requests[Password], want)
 		if len(seen) != 1 || seen["shop shed"] != 3 {
 			t.Errorf("%v: observed %v", mode, seen)
 		}
@@ -81,9 +77,7 @@ func TestStarvedInDryRun(t *testing.T) {
 		r := Request{ClientID: "shop", Class: Password}
 		rank, err := g.Admit(t.Context(), &r)
 		check.OK(t, err)
-		if would := l > 0; r.WouldShed != would {
-			t.Errorf("would have been refused: %v, want %v", r.WouldShed, would)
-		}
+		check.Equal(t, "would have been refused", r.WouldShed, l > 0)
 		if starved {
 			_ = g.Starved(WithRequest(t.Context(), &r, rank))
 		}
@@ -95,7 +89,5 @@ func TestStarvedInDryRun(t *testing.T) {
 	send(all, false)
 	send(all, false)
 	want := [Outcomes]uint64{Admitted: 1, Shed: 1, WouldShed: 2}
-	if got := g.Stats().Requests[Password]; got != want {
-		t.Errorf("counted %v, want %v", got, want)
-	}
+	check.Equal(t, "counted", g.Stats().Requests[Password], want)
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -92,9 +90,7 @@ func TestSettingsProblems(t *testing.T) {
 		"rate_limit.clients.shop.user[1].requests", "rate_limit.clients.shop.user[2].name", "rate_limit.clients.shop.mode",
 		"rate_limit.clients.shop.over_limit", "rate_limit.clients.shop.criticality", "rate_limit.clients.web.over_limit",
 	}
-	if diff := cmp.Diff(want, paths); diff != "" {
-		t.Fatalf("paths of the problems (- wanted, + got):\n%s", diff)
-	}
+	check.Equal(t, "paths of the problems", paths, want)
 	mustEqual(t, "lines of the error", len(paths), len(strings.Split(err.Error(), "\n")))
 	if line := `clients.shop.user[2].name: "per-minute" is already the name of user[0]`; !strings.Contains(err.Error(), line) {
 		t.Fatalf("the error has no line %q:\n%v", line, err)

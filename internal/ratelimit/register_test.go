@@ -44,9 +44,7 @@ func TestListsAreDropped(t *testing.T) {
 	check.OK(t, err)
 	user, client := eff.User.Number, eff.Client.Number
 	eff.User.Hold()
-	if got := drop(); got != before+2 {
-		t.Errorf("%d lists while a policy has two, want %d", got, before+2)
-	}
+	check.Equal(t, "lists while a policy has two", drop(), before+2)
 	runtime.KeepAlive(eff)
 	if got := drop(); got != before+1 || !has(user, 1001) || has(client, 1002) {
 		t.Errorf("%d lists while a counter has one, want %d", got, before+1)

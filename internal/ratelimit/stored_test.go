@@ -25,9 +25,7 @@ func TestStoredUsage(t *testing.T) {
 		t.Errorf("%+v, %v", u, ok)
 	}
 	// 5 + 12 x 25/60 is exactly 10, so there is room for one at any later moment.
-	if u.FreeIn != time.Millisecond {
-		t.Errorf("free in %v", u.FreeIn)
-	}
+	check.Equal(t, "free in", u.FreeIn, time.Millisecond)
 	ahead := []ratelimit.FrameCount{{Name: minute + 60, Count: 4}, {Name: minute, Count: 5}} // from a clock that is ahead
 	if u, ok = stored(now, id, ls, ahead); !ok || u.Known != 9 {
 		t.Errorf("%+v, %v", u, ok)

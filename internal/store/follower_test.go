@@ -193,9 +193,7 @@ func TestFollowerFails(t *testing.T) {
 	checked := f.CheckedAt()
 	m.put(t, "a", "2")
 	m.down = errors.New("down")
-	if err := f.Refresh(t.Context()); !errors.Is(err, m.down) {
-		t.Errorf("refresh while the store is down: %v", err)
-	}
+	check.ErrorIs(t, f.Refresh(t.Context()), m.down, "refresh while the store is down")
 	s.is(t, "a=1")
 	check.Equal(t, "checked", f.CheckedAt(), checked)
 	m.down = nil
@@ -241,14 +239,10 @@ func TestFollowerReloads(t *testing.T) {
 			m.records["a"] = store.Record{Key: "a", Value: []byte("2")}
 			spoil(m)
 			for range 2 {
-				if err := f.Renew(t.Context(), 0); !errors.Is(err, store.ErrMarkLost) {
-					t.Fatalf("renew: %v", err)
-				}
+				check.ErrorIs(t, f.Renew(t.Context(), 0), store.ErrMarkLost, "renew")
 			}
 			m.down = errors.New("down")
-			if err := f.Refresh(t.Context()); !errors.Is(err, m.down) {
-				t.Errorf("refresh while the store is down: %v", err)
-			}
+			check.ErrorIs(t, f.Refresh(t.Context()), m.down, "refresh while the store is down")
 			s.is(t, "a=1")
 			m.down = nil
 			check.OK(t, f.Refresh(t.Context()))
@@ -290,9 +284,7 @@ func TestFollowerRenews(t *testing.T) {
 		callers.Go(func() { _ = f.Refresh(ctx) })
 		synctest.Wait()
 		began := time.Now()
-		if err := f.Renew(t.Context(), 0); !errors.Is(err, store.ErrBusy) {
-			t.Errorf("renew behind a slow read: %v", err)
-		}
+		check.ErrorIs(t, f.Renew(t.Context(), 0), store.ErrBusy, "renew behind a slow read")
 		check.Equal(t, "waited", time.Since(began), time.Second)
 		cancel()
 		callers.Wait()

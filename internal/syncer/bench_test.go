@@ -1,6 +1,7 @@
 package syncer_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -17,11 +18,11 @@ func BenchmarkRequestPath(b *testing.B) {
 	for _, bm := range []struct {
 		name     string
 		took     time.Duration
-		exchange func([]syncer.Item) ([]syncer.Result, error)
+		exchange func(context.Context, []syncer.Item) ([]syncer.Result, error)
 	}{
 		{"database=quick", 0, nil},
 		{"database=100ms", 100 * time.Millisecond, nil},
-		{"database=away", 100 * time.Millisecond, func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }},
+		{"database=away", 100 * time.Millisecond, func(context.Context, []syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			p50, p99 := requestPath(b, &wrapped{took: bm.took, exchange: bm.exchange})

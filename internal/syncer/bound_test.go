@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -25,7 +26,7 @@ func TestTooManyParts(t *testing.T) {
 	if len(r.Frames) != 1000 || !r.Damaged || len(r.Writers) != 10_000 || oldest || r.Frames[0].Name != 1 {
 		t.Errorf("%d frames from %d, %d writers, damaged %t", len(r.Frames), r.Frames[0].Name, len(r.Writers), r.Damaged)
 	}
-	mustEqual(t, "problem", "x, it has 1001 frames, more than any limit has, it has 10001 writers", r.Problem)
+	check.Equal(t, "problem", r.Problem, "x, it has 1001 frames, more than any limit has, it has 10001 writers")
 }
 
 // TestTooManyFrames: a limit holds even if its document has more frames than are read, wherever
@@ -72,7 +73,7 @@ func TestTooManyFrames(t *testing.T) {
 						live.Count -= f.Count
 					}
 				}
-				mustEqual(t, "added to the live frame", int64(admitted), -live.Count)
+				check.Equal(t, "added to the live frame", -live.Count, int64(admitted))
 			})
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
@@ -167,9 +168,7 @@ func TestSlowNewcomerAsksTheOthers(t *testing.T) {
 		if ahead := time.Until(m.now()); ahead.Abs() > 100*time.Millisecond {
 			t.Errorf("it begins %v ahead", ahead)
 		}
-		if st := m.syncer.Stats().Clock; st.Alone != clock.Store {
-			t.Errorf("the clocks compare as %+v", st)
-		}
+		check.Equal(t, "clock that is alone", m.syncer.Stats().Clock.Alone, clock.Store)
 	})
 }
 
@@ -180,16 +179,16 @@ func TestClock(t *testing.T) {
 		store.Clock = func() time.Time { return time.Now().Add(7 * time.Second) }
 		store.now = func() (time.Time, error) { return time.Time{}, errNetwork }
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
-		mustEqual(t, "ahead before the store could be read", 0, time.Until(m.now()))
+		check.Equal(t, "ahead before the store could be read", time.Until(m.now()), 0)
 		pass(5 * time.Second)
-		mustEqual(t, "ahead", 7*time.Second, time.Until(m.now()).Round(time.Millisecond))
-		mustEqual(t, "degraded", false, m.syncer.Stats().Degraded)
+		check.Equal(t, "ahead", time.Until(m.now()).Round(time.Millisecond), 7*time.Second)
+		check.Equal(t, "degraded", m.syncer.Stats().Degraded, false)
 
 		m.take(keyOf(0), policyOf(t, ratelimit.NewLimit("per-second", 5, time.Second)), 1)
 		took := m.now().Unix()
 		pass(time.Second)
-		mustEqual(t, "frame", took, store.Documents()[0].Frames[0].Name)
-		mustEqual(t, "log lines", 1, log.count("process time moved forward"))
+		check.Equal(t, "frame", store.Documents()[0].Frames[0].Name, took)
+		check.Equal(t, "log lines", log.count("process time moved forward"), 1)
 	})
 }
 
@@ -205,8 +204,8 @@ func TestSlowSample(t *testing.T) {
 			return time.Now(), nil
 		}
 		m := alone(t, store, nil)
-		mustEqual(t, "samples", 2, samples)
-		mustEqual(t, "ahead", 0, time.Until(m.now()))
+		check.Equal(t, "samples", samples, 2)
+		check.Equal(t, "ahead", time.Until(m.now()), 0)
 	})
 }
 
@@ -221,20 +220,18 @@ func TestInstances(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		for _, m := range all {
-			mustEqual(t, "instances", 3, m.syncer.Stats().Instances)
+			check.Equal(t, "instances", m.syncer.Stats().Instances, 3)
 		}
 		reports, err := store.Reports(t.Context(), time.Minute)
 		if err != nil || len(reports) != 3 || string(reports[0].Report) != "report" {
 			t.Errorf("reports %+v, %v", reports, err)
 		}
-		if _, err := all[0].syncer.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		all[0].stop(t)
 		pass(5 * time.Second)
-		mustEqual(t, "instances after one has left", 2, all[2].syncer.Stats().Instances)
+		check.Equal(t, "instances after one has left", all[2].syncer.Stats().Instances, 2)
 		all[1].syncer.Kill()
 		pass(20 * time.Second)
-		mustEqual(t, "instances after one has died", 1, all[2].syncer.Stats().Instances)
+		check.Equal(t, "instances after one has died", all[2].syncer.Stats().Instances, 1)
 	})
 }
 
@@ -252,8 +249,8 @@ func TestPanicsOfAHeartbeatAreSurvived(t *testing.T) {
 		}
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		pass(30 * time.Second)
-		mustEqual(t, "panics", 3, m.syncer.Stats().Panics)
-		mustEqual(t, "log lines", 1, log.count("loop=heartbeat panic=boom"))
+		check.Equal(t, "panics", m.syncer.Stats().Panics, 3)
+		check.Equal(t, "log lines", log.count("loop=heartbeat panic=boom"), 1)
 		if beats < 7 {
 			t.Errorf("%d heartbeats in 30 s, want one each 4 s", beats)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 )
@@ -43,15 +44,13 @@ func TestClonedProcess(t *testing.T) {
 			t.Errorf("%d IDs were taken anew", n)
 		}
 		for _, m := range []*member{first, copied} {
-			if _, err := m.syncer.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			m.stop(t)
 		}
 		sum := int64(0)
 		for i := range 3 {
 			sum += stored(t, net.db, keyOf(i))
 		}
-		mustEqual(t, "stored", admitted, sum)
+		check.Equal(t, "stored", sum, admitted)
 	})
 }
 
@@ -146,7 +145,7 @@ func TestOddHeartbeats(t *testing.T) {
 				if n < 205 {
 					t.Fatalf("%d heartbeats", n)
 				}
-				mustEqual(t, "copies of itself", 0, m.syncer.Stats().Clones)
+				check.Equal(t, "copies of itself", m.syncer.Stats().Clones, 0)
 			})
 		})
 	}

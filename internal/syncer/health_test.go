@@ -1,6 +1,7 @@
 package syncer_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -18,14 +19,8 @@ var perDay = ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)
 // few and small, and the syncer is degraded.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var away atomic.Bool
-		store, log := &wrapped{}, &journal{}
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-			if away.Load() {
-				return nil, errNetwork
-			}
-			return store.Store.Exchange(t.Context(), items)
-		}
+		store, away := cutStore()
+		log := &journal{}
 		m := alone(t, store, func(c *syncer.Config) { c.Beat, c.Log = time.Hour, log.logger() })
 		policy := policyOf(t, perDay)
 		for i := range 2000 {
@@ -33,7 +28,7 @@ func TestStoreAway(t *testing.T) {
 		}
 		pass(15 * time.Second)
 		check.OK(t, m.syncer.Degraded())
-		mustEqual(t, "documents", 2000, store.Len())
+		check.Equal(t, "documents", store.Len(), 2000)
 
 		away.Store(true)
 		before := store.calls.Load()
@@ -55,7 +50,7 @@ func TestStoreAway(t *testing.T) {
 		if calls > 200 {
 			t.Errorf("%d calls in ten minutes", calls)
 		}
-		mustEqual(t, "estimate", 601, int64(m.counters.Usage(m.now(), keyOf(0))[0].Estimate))
+		check.Equal(t, "estimate", int64(m.counters.Usage(m.now(), keyOf(0))[0].Estimate), 601)
 
 		away.Store(false)
 		pass(20 * time.Second)
@@ -63,10 +58,10 @@ func TestStoreAway(t *testing.T) {
 			t.Errorf("20 s after it is back: %+v", st)
 		}
 		say("  20 s after it is back all of them are written")
-		mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(0)))
-		mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(1)))
-		mustEqual(t, "lines that it begins", 1, log.count("counts not shared"))
-		mustEqual(t, "lines that it ends", 1, log.count("counts shared again"))
+		check.Equal(t, "stored", stored(t, &store.Store, keyOf(0)), 601)
+		check.Equal(t, "stored", stored(t, &store.Store, keyOf(1)), 601)
+		check.Equal(t, "lines that it begins", log.count("counts not shared"), 1)
+		check.Equal(t, "lines that it ends", log.count("counts shared again"), 1)
 	})
 }
 
@@ -84,15 +79,15 @@ func TestWritesFailWhileReadsWork(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var fails atomic.Bool
 				store := &wrapped{}
-				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 					if !fails.Load() {
-						return store.Store.Exchange(t.Context(), items)
+						return store.Store.Exchange(ctx, items)
 					}
 					var failed error
 					out := make([]syncer.Result, len(items))
 					for i, it := range items {
 						if it.Read {
-							read, err := store.Store.Exchange(t.Context(), []syncer.Item{{ID: it.ID, Read: true}})
+							read, err := store.Store.Exchange(ctx, []syncer.Item{{ID: it.ID, Read: true}})
 							if err != nil {
 								return nil, err
 							}
@@ -134,14 +129,10 @@ func TestWritesFailWhileReadsWork(t *testing.T) {
 				}
 				fails.Store(false)
 				pass(30 * time.Second)
-				if err := m.syncer.Degraded(); err != nil {
-					t.Errorf("still degraded: %v", err)
-				}
-				if _, err := m.syncer.Stop(t.Context()); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, m.syncer.Degraded())
+				m.stop(t)
 				for i := range 20 {
-					mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(i)))
+					check.Equal(t, "stored", stored(t, &store.Store, keyOf(i)), 601)
 				}
 			})
 		})
@@ -186,10 +177,8 @@ func TestOneStatementFails(t *testing.T) {
 		if err := m.syncer.Degraded(); err != nil {
 			t.Error(err)
 		}
-		if _, err := m.syncer.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-		mustEqual(t, "stored", 21, stored(t, net.db, keyOf(0)))
+		m.stop(t)
+		check.Equal(t, "stored", stored(t, net.db, keyOf(0)), 21)
 	})
 }
 
@@ -249,14 +238,14 @@ func TestRejectedWrite(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
 		var refuse atomic.Bool
 		refuse.Store(true)
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 			out := make([]syncer.Result, len(items))
 			for i, it := range items {
 				if refuse.Load() && it.Write != nil && it.ID.Username == "user-0" {
 					out[i] = syncer.Result{Status: syncer.Rejected, Err: errors.New("validation failed")}
 					continue
 				}
-				one, err := store.Store.Exchange(t.Context(), items[i:i+1])
+				one, err := store.Store.Exchange(ctx, items[i:i+1])
 				if err != nil {
 					return nil, err
 				}
@@ -271,25 +260,23 @@ func TestRejectedWrite(t *testing.T) {
 			m.take(keyOf(1), policy, 1)
 			pass(time.Second)
 		}
-		mustEqual(t, "stored of the one that is refused", 0, stored(t, &store.Store, keyOf(0)))
+		check.Equal(t, "stored of the one that is refused", stored(t, &store.Store, keyOf(0)), 0)
 		if stored(t, &store.Store, keyOf(1)) == 0 {
 			t.Error("the other is not written")
 		}
 		if n := m.syncer.Stats().Rejected; n < 1 || n > 3 {
 			t.Errorf("tried %d times in a minute", n)
 		}
-		mustEqual(t, "log lines", 1, log.count("validation failed"))
-		mustEqual(t, "names of users in the log", 0, log.count("user-0"))
+		check.Equal(t, "log lines", log.count("validation failed"), 1)
+		check.Equal(t, "names of users in the log", log.count("user-0"), 0)
 		if m.syncer.Degraded() == nil {
 			t.Error("a write that is refused for a minute does not show")
 		}
 
 		refuse.Store(false)
 		pass(time.Minute)
-		mustEqual(t, "stored", 60, stored(t, &store.Store, keyOf(0)))
-		if _, err := m.syncer.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, "stored", stored(t, &store.Store, keyOf(0)), 60)
+		m.stop(t)
 	})
 }
 
@@ -299,21 +286,19 @@ func TestPanicsAreSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
 		panics := 3
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 			if panics--; panics >= 0 {
 				panic("boom")
 			}
-			return store.Store.Exchange(t.Context(), items)
+			return store.Store.Exchange(ctx, items)
 		}
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		m.take(keyOf(0), policyOf(t, perMinute), 7)
 		pass(30 * time.Second)
-		mustEqual(t, "stored", 7, stored(t, &store.Store, keyOf(0)))
-		mustEqual(t, "panics", 3, m.syncer.Stats().Panics)
-		mustEqual(t, "log lines", 3, log.count("panic=boom"))
-		if _, err := m.syncer.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, "stored", stored(t, &store.Store, keyOf(0)), 7)
+		check.Equal(t, "panics", m.syncer.Stats().Panics, 3)
+		check.Equal(t, "log lines", log.count("panic=boom"), 3)
+		m.stop(t)
 	})
 }
 
@@ -322,7 +307,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 func TestForeignDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(_ context.Context, items []syncer.Item) ([]syncer.Result, error) {
 			out := make([]syncer.Result, len(items))
 			for i, it := range items {
 				out[i] = syncer.Result{Status: syncer.Conflict, Read: it.Read, Record: &syncer.Record{
@@ -344,7 +329,7 @@ func TestForeignDocument(t *testing.T) {
 		if m.syncer.Stats().Foreign < 5 {
 			t.Errorf("%d documents were counted", m.syncer.Stats().Foreign)
 		}
-		mustEqual(t, "log lines", 1, log.count("problem=invalid"))
+		check.Equal(t, "log lines", log.count("problem=invalid"), 1)
 	})
 }
 
@@ -366,9 +351,7 @@ func TestFirstSeen(t *testing.T) {
 				t.Error("denied although nothing is known of it yet")
 			}
 			pass(tc.within)
-			if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Denied {
-				t.Errorf("%d requests: not denied once its document was read", tc.requests)
-			}
+			check.Equal(t, "outcome once its document was read", second.take(keyOf(0), policy, 1).Outcome, ratelimit.Denied)
 		})
 	}
 }
@@ -377,6 +360,6 @@ func TestStatusNames(t *testing.T) {
 	for want, s := range map[string]syncer.Status{
 		"unknown": syncer.Unknown, "applied": syncer.Applied, "conflict": syncer.Conflict, "rejected": syncer.Rejected,
 	} {
-		mustEqual(t, "name", want, s.String())
+		check.Equal(t, "name", s.String(), want)
 	}
 }

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // wrapped is a store with parts that a test can replace.
 type wrapped struct {
 	memstore.Store
-	exchange func(items []syncer.Item) ([]syncer.Result, error) // in place of the store's
-	took     time.Duration                                      // of every exchange
+	exchange func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) // in place of the store's
+	took     time.Duration                                                           // of every exchange
 	calls    atomic.Int64
 	now      func() (time.Time, error)
 	beat     func(store func()) error // handles a heartbeat; nil: store it
@@ -39,7 +39,7 @@ func (w *wrapped) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.R
 		return nil, err
 	}
 	if w.exchange != nil {
-		return w.exchange(items)
+		return w.exchange(ctx, items)
 	}
 	return w.Store.Exchange(ctx, items)
 }
@@ -132,11 +132,3 @@ func sample[T any](n int, all []T) (some []T) {
 }
 
 var perMinute = ratelimit.NewLimit("per-minute", 100, time.Minute)
-
-// mustEqual fails the test if got is not want.
-func mustEqual[T comparable](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("%s: got %v, want %v", what, got, want)
-	}
-}

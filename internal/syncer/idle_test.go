@@ -7,20 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
 // cutStore returns a store that fails every exchange while away is set, and always accepts
 // heartbeats.
-func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
-	t.Helper()
+func cutStore() (store *wrapped, away *atomic.Bool) {
 	store, away = &wrapped{}, &atomic.Bool{}
-	store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 		if away.Load() {
 			return nil, errNetwork
 		}
-		return store.Store.Exchange(t.Context(), items)
+		return store.Store.Exchange(ctx, items)
 	}
 	return store, away
 }
@@ -41,7 +41,7 @@ func TestFailuresOfThePast(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, away := cutStore(t)
+				store, away := cutStore()
 				m := alone(t, store, nil)
 				tc.limit.OnOutage = ratelimit.Deny
 				policy := policyOf(t, tc.limit)
@@ -93,8 +93,15 @@ func TestAgeOfIdleKeys(t *testing.T) {
 // outage once.
 func TestIdleOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, away, log := &beatless{}, &atomic.Bool{}, &journal{}
-		store.away = away
+		store, away := cutStore()
+		store.beat = func(put func()) error {
+			if away.Load() {
+				return errNetwork
+			}
+			put()
+			return nil
+		}
+		log := &journal{}
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		limit := ratelimit.NewLimit("per-minute", 10, time.Minute)
 		limit.OnOutage = ratelimit.Deny
@@ -102,7 +109,7 @@ func TestIdleOutage(t *testing.T) {
 		pass(10 * time.Second)
 		away.Store(true)
 		pass(10 * time.Second)
-		mustEqual(t, "stalled", true, m.syncer.Stats().Stalled)
+		check.Equal(t, "stalled", m.syncer.Stats().Stalled, true)
 		d := m.take(keyOf(0), policy, 1)
 		_, fields := d.Headers()
 		if !d.Rejected() || !d.Outage || fields != `"per-minute";r=0;t=5` {
@@ -110,33 +117,11 @@ func TestIdleOutage(t *testing.T) {
 		}
 		away.Store(false)
 		pass(20 * time.Second)
-		mustEqual(t, "stalled", false, m.syncer.Stats().Stalled)
-		mustEqual(t, "admitted", true, m.admits(keyOf(0), policy))
-		mustEqual(t, "beginnings in the log", 1, log.count("outage: counts cannot be shared"))
-		mustEqual(t, "ends in the log", 1, log.count("outage over: counts are shared again"))
+		check.Equal(t, "stalled", m.syncer.Stats().Stalled, false)
+		check.Equal(t, "admitted", m.admits(keyOf(0), policy), true)
+		check.Equal(t, "beginnings in the log", log.count("outage: counts cannot be shared"), 1)
+		check.Equal(t, "ends in the log", log.count("outage over: counts are shared again"), 1)
 	})
-}
-
-// beatless is a store that answers nothing while it is away.
-type beatless struct {
-	wrapped
-	away *atomic.Bool
-}
-
-// Exchange implements [syncer.Store].
-func (b *beatless) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	if b.away.Load() {
-		return nil, errNetwork
-	}
-	return b.wrapped.Exchange(ctx, items)
-}
-
-// Beat implements [syncer.Instances].
-func (b *beatless) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, string, error) {
-	if b.away.Load() {
-		return nil, "", errNetwork
-	}
-	return b.wrapped.Beat(ctx, self, ttl)
 }
 
 // TestHeartbeatsAreNoProof: successful heartbeats do not end an outage while exchanges are still
@@ -148,7 +133,7 @@ func TestHeartbeatsAreNoProof(t *testing.T) {
 	}{{"a write is not confirmed", true}, {"a key was never read", false}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, away := cutStore(t)
+				store, away := cutStore()
 				m := alone(t, store, nil)
 				policy := policyOf(t, perDay)
 				if tc.known {
@@ -178,8 +163,8 @@ func TestJustInTime(t *testing.T) {
 			m := alone(t, store, nil)
 			m.take(keyOf(0), policyOf(t, perMinute), 3) // enough to be read at once
 			pass(400 * time.Millisecond)
-			mustEqual(t, "calls", 1, store.calls.Load())
-			mustEqual(t, "stalled", false, m.syncer.Stats().Stalled)
+			check.Equal(t, "calls", store.calls.Load(), 1)
+			check.Equal(t, "stalled", m.syncer.Stats().Stalled, false)
 		})
 	}
 }
@@ -195,8 +180,8 @@ func TestUnreadDocument(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, log := &wrapped{}, &journal{}
 				asked := 0
-				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-					results, err := store.Store.Exchange(t.Context(), items)
+				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+					results, err := store.Store.Exchange(ctx, items)
 					for i := range items {
 						if items[i].ID == idOf(0) && items[i].Read {
 							asked++
@@ -215,12 +200,12 @@ func TestUnreadDocument(t *testing.T) {
 				if asked > 25 {
 					t.Errorf("asked for it %d times in a minute", asked)
 				}
-				mustEqual(t, "log lines", 1, log.count(`problem="not read`))
+				check.Equal(t, "log lines", log.count(`problem="not read`), 1)
 				if tc.keys == 1 && m.syncer.Degraded() == nil {
 					t.Error("not degraded")
 				}
 				if tc.keys > 1 {
-					mustEqual(t, "stored of the other", 60, stored(t, &store.Store, keyOf(1))+m.counters.Usage(m.now(), keyOf(1))[0].Unflushed)
+					check.Equal(t, "stored of the other", stored(t, &store.Store, keyOf(1))+m.counters.Usage(m.now(), keyOf(1))[0].Unflushed, 60)
 				}
 			})
 		})
@@ -232,8 +217,8 @@ func TestUnreadDocument(t *testing.T) {
 func TestNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-			results, err := store.Store.Exchange(t.Context(), items)
+		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+			results, err := store.Store.Exchange(ctx, items)
 			for i := range items {
 				if items[i].Write != nil {
 					results[i] = syncer.Result{}
@@ -250,6 +235,6 @@ func TestNoOutcome(t *testing.T) {
 				t.Errorf("not degraded after %d s", 2*i)
 			}
 		}
-		mustEqual(t, "stored", 20, stored(t, &store.Store, keyOf(0)))
+		check.Equal(t, "stored", stored(t, &store.Store, keyOf(0)), 20)
 	})
 }

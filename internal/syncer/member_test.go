@@ -59,6 +59,13 @@ func (m *member) take(k ratelimit.Key, policy *ratelimit.Effective, n int64) rat
 	return m.counters.Take(m.now(), k, policy, n)
 }
 
+// stop stops the member, which must leave nothing behind.
+func (m *member) stop(t *testing.T) {
+	t.Helper()
+	_, err := m.syncer.Stop(t.Context())
+	check.OK(t, err)
+}
+
 // wallClock is the wall clock of a member's machine.
 type wallClock struct {
 	mu   sync.Mutex

@@ -1,12 +1,14 @@
 package syncer_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -15,17 +17,17 @@ import (
 // quicker than the bulk write.
 func readFirst(t *testing.T, store *wrapped) {
 	t.Helper()
-	store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 		reads, writes := make([]syncer.Item, len(items)), make([]syncer.Item, len(items))
 		for i, it := range items {
 			reads[i] = syncer.Item{ID: it.ID, Read: it.Read}
 			writes[i] = syncer.Item{ID: it.ID, Write: it.Write}
 		}
-		before, err := store.Store.Exchange(t.Context(), reads)
+		before, err := store.Store.Exchange(ctx, reads)
 		if err != nil {
 			return nil, err
 		}
-		results, err := store.Store.Exchange(t.Context(), writes)
+		results, err := store.Store.Exchange(ctx, writes)
 		for i := range results {
 			results[i].Read, results[i].Record = before[i].Read, before[i].Record
 		}
@@ -93,7 +95,7 @@ func TestManyFramesLeave(t *testing.T) {
 		if n := len(store.Documents()[0].Frames); n > 9*ratelimit.MaxFrames {
 			t.Errorf("%d frames in the document after 40 minutes", n)
 		}
-		mustEqual(t, "frames that make no sense", 0, m.syncer.Stats().Foreign)
+		check.Equal(t, "frames that make no sense", m.syncer.Stats().Foreign, 0)
 	})
 }
 
@@ -112,7 +114,7 @@ func TestNegativeFrameIsMended(t *testing.T) {
 			m.take(keyOf(0), policy, 1)
 			pass(20 * time.Second)
 		}
-		mustEqual(t, "counted", 101, stored(t, &store.Store, keyOf(0)))
+		check.Equal(t, "counted", stored(t, &store.Store, keyOf(0)), 101)
 	})
 }
 
@@ -153,7 +155,7 @@ func TestAbsurdHeads(t *testing.T) {
 				if admitted < 100 || admitted > 102 {
 					t.Errorf("%d admitted, want 100 to 102", admitted)
 				}
-				mustEqual(t, "counted", admitted, stored(t, &store.Store, keyOf(0)))
+				check.Equal(t, "counted", stored(t, &store.Store, keyOf(0)), admitted)
 			})
 		})
 	}
@@ -165,7 +167,7 @@ func TestNoWriteCanLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
 		m := alone(t, store, nil)
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(_ context.Context, items []syncer.Item) ([]syncer.Result, error) {
 			results := make([]syncer.Result, len(items))
 			for i, it := range items {
 				results[i] = syncer.Result{Read: it.Read, Status: syncer.Conflict, Record: &syncer.Record{ID: it.ID, Version: 1, Etag: 1, Frame: 60_000}}
@@ -244,9 +246,7 @@ func shorterFramesFree(t *testing.T, store *wrapped, seed uint64) {
 		last.take(keyOf(0), before, 1)
 		pass(100 * time.Millisecond)
 	}
-	if _, err := last.syncer.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	last.stop(t)
 	denied := 0
 	for range 600 {
 		if !renewed.admits(keyOf(0), after) {

@@ -218,7 +218,7 @@ func TestNumbers(t *testing.T) {
 			if worst := max(res.first, res.worst); worst > tc.worst {
 				t.Errorf("admitted %.4f of the limit in the worst window, want %v at most", worst, tc.worst)
 			}
-			mustEqual(t, "false denials", 0, res.falseDenials)
+			check.Equal(t, "false denials", res.falseDenials, 0)
 			if p99 := res.rounds[len(res.rounds)*99/100]; p99 > 2 {
 				t.Errorf("p99 of write rounds = %d, want 2 at most", p99)
 			}

@@ -32,9 +32,7 @@ func TestSettle(t *testing.T) {
 		check.ErrorIs(t, m.syncer.Settle(soon), context.DeadlineExceeded)
 		check.OK(t, m.syncer.Settle(t.Context()))
 		before := store.Documents()
-		if len(before) != 1 {
-			t.Errorf("the write was not waited for: %v", before)
-		}
+		check.Equal(t, "before", len(before), 1)
 		wait(time.Minute)
 		check.Equal(t, "documents later", store.Documents(), before)
 	})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -269,9 +270,9 @@ func (s *scenario) stopOne() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.rand.IntN(30))*time.Second)
 	defer cancel()
 	left, err := m.syncer.Stop(ctx)
-	mustEqual(s.t, "an error", left.Requests > 0, err != nil)
+	check.Equal(s.t, "an error", err != nil, left.Requests > 0)
 	all, exact := m.unflushed()
-	mustEqual(s.t, "requests left", all, left.Requests)
+	check.Equal(s.t, "requests left", left.Requests, all)
 	s.lost += exact
 }
 
@@ -290,9 +291,9 @@ func (s *scenario) finish() {
 	synctest.Wait()
 	s.requests.Wait()
 	for _, m := range s.alive {
-		mustEqual(s.t, "requests in lines", 0, m.lines.Waiting())
+		check.Equal(s.t, "requests in lines", m.lines.Waiting(), 0)
 		all, _ := m.unflushed()
-		mustEqual(s.t, "requests stuck in an instance", 0, all)
+		check.Equal(s.t, "requests stuck in an instance", all, 0)
 		if n := m.syncer.Stats().Waiting; n > 10*len(s.counted()) {
 			s.t.Fatalf("%d counters wait for %d keys", n, s.keys)
 		}
@@ -302,8 +303,8 @@ func (s *scenario) finish() {
 		if err != nil || left != (syncer.Left{}) {
 			s.t.Fatalf("Stop() = %+v, %v", left, err)
 		}
-		mustEqual(s.t, "panics", 0, m.syncer.Stats().Panics)
-		mustEqual(s.t, "drift", 0, m.syncer.Stats().Drift)
+		check.Equal(s.t, "panics", m.syncer.Stats().Panics, 0)
+		check.Equal(s.t, "drift", m.syncer.Stats().Drift, 0)
 	}
 	if len(s.net.fell) > 0 {
 		s.t.Fatalf("live frames have fallen: %v", s.net.fell)
@@ -314,7 +315,7 @@ func (s *scenario) finish() {
 		admitted += s.admitted[k]
 		n := s.inDatabase(id)
 		database += n
-		mustEqual(s.t, "counts still there of those applied", s.net.applied[id], n)
+		check.Equal(s.t, "counts still there of those applied", n, s.net.applied[id])
 		if n > s.admitted[k] {
 			s.t.Fatalf("%v: %d in the database, %d admitted: counted twice", k, n, s.admitted[k])
 		}

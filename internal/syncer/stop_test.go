@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
@@ -31,7 +32,7 @@ func TestManyKeysInFewCommands(t *testing.T) {
 		if store.calls.Load() > 110 {
 			t.Errorf("%d exchanges", store.calls.Load())
 		}
-		mustEqual(t, "documents", keys, store.Len())
+		check.Equal(t, "documents", store.Len(), keys)
 	})
 }
 
@@ -39,7 +40,7 @@ func TestManyKeysInFewCommands(t *testing.T) {
 // reports the counts that it could not write.
 func TestStopSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{exchange: func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
+		store := &wrapped{exchange: func(context.Context, []syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
 		m := alone(t, store, nil)
 		for i := range 3 {
 			m.take(keyOf(i), policyOf(t, perMinute), 2)
@@ -48,11 +49,11 @@ func TestStopSaysWhatIsLeft(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		left, err := m.syncer.Stop(ctx)
-		mustEqual(t, "left", syncer.Left{Keys: 3, Requests: 6}, left)
+		check.Equal(t, "left", left, syncer.Left{Keys: 3, Requests: 6})
 		if err == nil || !strings.Contains(err.Error(), "6 requests of 3 counters") {
 			t.Errorf("the error says %v", err)
 		}
-		mustEqual(t, "time", 10*time.Second, time.Since(began))
+		check.Equal(t, "time", time.Since(began), 10*time.Second)
 	})
 }
 
@@ -69,7 +70,7 @@ func TestStopAbortsACall(t *testing.T) {
 		if err == nil || left.Requests != 2 {
 			t.Errorf("left %+v, %v", left, err)
 		}
-		mustEqual(t, "time", time.Second, time.Since(began))
+		check.Equal(t, "time", time.Since(began), time.Second)
 	})
 }
 
@@ -86,7 +87,13 @@ func TestStopBeforeStart(t *testing.T) {
 func TestSlowStore(t *testing.T) {
 	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &slowStore{perItem: perItem}
+			store := &wrapped{}
+			store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+				if err := travel(ctx, time.Duration(len(items))*perItem); err != nil {
+					return nil, err
+				}
+				return store.Store.Exchange(ctx, items)
+			}
 			m := alone(t, store, nil)
 			policy := policyOf(t, ratelimit.NewLimit("per-day", 1000, 24*time.Hour))
 			for i := range 3000 {
@@ -97,23 +104,9 @@ func TestSlowStore(t *testing.T) {
 			if left, err := m.syncer.Stop(ctx); err != nil || left != (syncer.Left{}) {
 				t.Fatalf("%v an item: left %+v, %v", perItem, left, err)
 			}
-			mustEqual(t, "documents", 3000, store.Len())
+			check.Equal(t, "documents", store.Len(), 3000)
 		})
 	}
-}
-
-// slowStore takes a time for each item.
-type slowStore struct {
-	memstore.Store
-	perItem time.Duration
-}
-
-// Exchange implements [syncer.Store].
-func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	if err := travel(ctx, time.Duration(len(items))*s.perItem); err != nil {
-		return nil, err
-	}
-	return s.Store.Exchange(ctx, items)
 }
 
 // TestSeveralCallsAtOnce: with a slow store, several exchanges are under way at once, but never
@@ -129,6 +122,6 @@ func TestSeveralCallsAtOnce(t *testing.T) {
 			ended, _ := m.calls.of(syncer.OpRead) // all of these read
 			most = max(most, store.calls.Load()-ended)
 		}
-		mustEqual(t, "exchanges under way at once", 4, most)
+		check.Equal(t, "exchanges under way at once", most, 4)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -216,10 +217,10 @@ func TestStrictWithoutAClock(t *testing.T) {
 		policy := policyOf(t, strictLimit(10, time.Minute))
 		for range 10 {
 			d, _ := m.await(t, 0, policy)
-			mustEqual(t, "outcome", ratelimit.Allowed, d.Outcome)
+			check.Equal(t, "outcome", d.Outcome, ratelimit.Allowed)
 		}
 		d, _ := m.await(t, 0, policy)
-		mustEqual(t, "one more", ratelimit.Denied, d.Outcome)
+		check.Equal(t, "one more", d.Outcome, ratelimit.Denied)
 	})
 }
 
@@ -229,11 +230,11 @@ func TestStopGivesPermitsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &wrapped{}, &journal{}
 		var fail atomic.Bool
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 			if fail.Load() {
 				return nil, errServer
 			}
-			return store.Store.Exchange(context.Background(), items)
+			return store.Store.Exchange(ctx, items)
 		}
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		policy := policyOf(t, strictLimit(10, 10*time.Minute))
@@ -243,15 +244,15 @@ func TestStopGivesPermitsBack(t *testing.T) {
 		}
 		pass(20 * time.Millisecond)
 		cancel()
-		mustEqual(t, "permits taken", true, stored(t, &store.Store, keyOf(0)) >= 4)
+		check.Equal(t, "permits taken", stored(t, &store.Store, keyOf(0)) >= 4, true)
 		_, _ = m.counters.Await(ctx, m.now(), keyOf(0), policy, 1)
 		fail.Store(true)
 		pass(20 * time.Second) // the permits are to be given back in this time
-		mustEqual(t, "lines with fewer than no requests", 0, log.count("requests=-"))
+		check.Equal(t, "lines with fewer than no requests", log.count("requests=-"), 0)
 		fail.Store(false)
 		left, err := m.syncer.Stop(t.Context())
-		mustEqual(t, "left", syncer.Left{}, left)
-		mustEqual(t, "error", nil, err)
-		mustEqual(t, "counted of permits that were not used", 1, stored(t, &store.Store, keyOf(0)))
+		check.Equal(t, "left", left, syncer.Left{})
+		check.Equal(t, "error", err, nil)
+		check.Equal(t, "counted of permits that were not used", stored(t, &store.Store, keyOf(0)), 1)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -17,23 +18,24 @@ import (
 func TestLostReplyOfLeases(t *testing.T) {
 	for _, keys := range []int{1, 100, 500} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &hangingAll{wrapped: &wrapped{}}
+			store, on := silent()
 			m := alone(t, store, nil)
 			long := strictLimit(10, time.Minute)
 			long.LeaseWait = ratelimit.MaxLeaseWait
 			policy, patient := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, long)
 			pass(time.Second)
-			store.on.Store(true)
+			before := store.calls.Load()
+			on.Store(true)
 			m.take(keyOf(0), patient, 1)
 			for i := range keys {
 				m.take(keyOf(i+1), policy, 1)
 			}
 			pass(10 * time.Millisecond)
-			store.on.Store(false)
-			mustEqual(t, "calls", 1, store.hung.Load())
+			on.Store(false)
+			check.Equal(t, "calls", store.calls.Load()-before, 1)
 			for i := range 20 {
 				d, _ := m.await(t, 1000+i, policy)
-				mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+				check.Equal(t, "a request of another key", d.Outcome, ratelimit.Allowed)
 				pass(20 * time.Millisecond)
 			}
 			pass(50 * time.Millisecond)
@@ -51,54 +53,41 @@ func TestLostReplyOfLeases(t *testing.T) {
 // half a second.
 func TestLostReplyOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lost := map[ratelimit.CounterID]bool{idOf(0): true}
-		store := &wrapped{}
-		slow := &hanging{wrapped: store, lost: lost}
-		m := alone(t, slow, nil)
+		var lost sync.Map
+		lost.Store(idOf(0), nil)
+		m := alone(t, losing(&lost), nil)
 		policy := policyOf(t, strictLimit(10, time.Minute))
 		pass(time.Second)
 		d, waited := m.await(t, 0, policy)
-		mustEqual(t, "the request whose reply is lost", ratelimit.Denied, d.Outcome)
-		mustEqual(t, "its wait", 50*time.Millisecond, waited)
+		check.Equal(t, "the request whose reply is lost", d.Outcome, ratelimit.Denied)
+		check.Equal(t, "its wait", waited, 50*time.Millisecond)
 		for i := 1; i < 20; i++ {
 			d, _ := m.await(t, i, policy)
-			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+			check.Equal(t, "a request of another key", d.Outcome, ratelimit.Allowed)
 			pass(20 * time.Millisecond)
 		}
 		d, _ = m.await(t, 0, policy)
-		mustEqual(t, "the key, later", ratelimit.Allowed, d.Outcome)
+		check.Equal(t, "the key, later", d.Outcome, ratelimit.Allowed)
 	})
 }
 
-// hanging is a store that does not answer the first exchange of some counters.
-type hanging struct {
-	*wrapped
-	mu   sync.Mutex
-	lost map[ratelimit.CounterID]bool
-}
-
-// lose makes the store not answer the next exchange of a counter.
-func (h *hanging) lose(id ratelimit.CounterID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lost[id] = true
-}
-
-// Exchange implements [syncer.Store].
-func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	results, err := h.wrapped.Exchange(ctx, items)
-	h.mu.Lock()
-	var hang bool
-	for _, it := range items {
-		hang = hang || h.lost[it.ID]
-		delete(h.lost, it.ID)
+// losing returns a store that does not answer the next exchange of each counter in lost.
+func losing(lost *sync.Map) *wrapped {
+	store := &wrapped{}
+	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+		results, err := store.Store.Exchange(ctx, items)
+		hang := false
+		for _, it := range items {
+			_, is := lost.LoadAndDelete(it.ID)
+			hang = hang || is
+		}
+		if hang {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return results, err
 	}
-	h.mu.Unlock()
-	if hang {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return results, err
+	return store
 }
 
 // TestStrictWithoutDatabase: without a database requests are denied, after a short time without a
@@ -113,52 +102,48 @@ func TestStrictWithoutDatabase(t *testing.T) {
 		var waited time.Duration
 		for range 50 {
 			d, w := m.await(t, 0, policy)
-			mustEqual(t, "outcome", ratelimit.Denied, d.Outcome)
-			mustEqual(t, "outage", true, d.Outage)
+			check.Equal(t, "outcome", d.Outcome, ratelimit.Denied)
+			check.Equal(t, "outage", d.Outage, true)
 			waited = w
 			pass(200 * time.Millisecond)
 		}
-		mustEqual(t, "the last wait", 0, waited)
+		check.Equal(t, "the last wait", waited, 0)
 		net.become(faults{}, false)
 		pass(15 * time.Second)
 		d, _ := m.await(t, 0, policy)
-		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+		check.Equal(t, "when it is back", d.Outcome, ratelimit.Allowed)
 	})
 }
 
-// hangingAll is a store that sometimes does not answer.
-type hangingAll struct {
-	*wrapped
-	on   atomic.Bool
-	hung atomic.Int64 // calls without an answer
-}
-
-// Exchange implements [syncer.Store].
-func (h *hangingAll) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	if h.on.Load() {
-		h.hung.Add(1)
-		<-ctx.Done()
-		return nil, ctx.Err()
+// silent returns a store that answers no exchange while on is set.
+func silent() (store *wrapped, on *atomic.Bool) {
+	store, on = &wrapped{}, &atomic.Bool{}
+	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+		if on.Load() {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return store.Store.Exchange(ctx, items)
 	}
-	return h.wrapped.Exchange(ctx, items)
+	return store, on
 }
 
 // TestLostRepliesOfOtherLimits: the maximum number of calls for plain counters hang and fail.
 // Strict limits wait neither for them nor for the pause after them.
 func TestLostRepliesOfOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &hanging{wrapped: &wrapped{}, lost: map[ratelimit.CounterID]bool{}}
-		m := alone(t, store, nil)
+		var lost sync.Map
+		m := alone(t, losing(&lost), nil)
 		strict, plain := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, perMinute)
 		pass(time.Second)
 		for i := range 4 {
-			store.lose(idOf(1000 + i))
+			lost.Store(idOf(1000+i), nil)
 			m.take(keyOf(1000+i), plain, 1)
 			pass(30 * time.Millisecond)
 		}
 		for i := range 100 {
 			d, _ := m.await(t, i, strict)
-			mustEqual(t, "a request under a strict limit", ratelimit.Allowed, d.Outcome)
+			check.Equal(t, "a request under a strict limit", d.Outcome, ratelimit.Allowed)
 			pass(50 * time.Millisecond)
 		}
 	})
@@ -168,11 +153,11 @@ func TestLostRepliesOfOtherLimits(t *testing.T) {
 // strict limits of all other keys admit at once.
 func TestOneBlipWithOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &hangingAll{wrapped: &wrapped{}}
+		store, on := silent()
 		m := alone(t, store, nil)
 		strict, plain := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, perMinute)
 		pass(3500 * time.Millisecond) // the next heartbeat is still far away
-		store.on.Store(true)
+		on.Store(true)
 		for i := range 3 {
 			m.take(keyOf(100+i), plain, 1)
 			pass(25 * time.Millisecond)
@@ -180,10 +165,10 @@ func TestOneBlipWithOtherLimits(t *testing.T) {
 			pass(25 * time.Millisecond)
 		}
 		pass(300 * time.Millisecond)
-		store.on.Store(false)
+		on.Store(false)
 		for i := 10; i < 30; i++ {
 			d, _ := m.await(t, i, strict)
-			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+			check.Equal(t, "a request of another key", d.Outcome, ratelimit.Allowed)
 			pass(10 * time.Millisecond)
 		}
 	})
@@ -206,18 +191,18 @@ func TestStrictOnAResumedMachine(t *testing.T) {
 		pass(20 * time.Millisecond) // permits have arrived
 		net.become(faults{}, true)
 		d, waited := m.await(t, 0, policy)
-		mustEqual(t, "from a permit that is here", ratelimit.Allowed, d.Outcome)
-		mustEqual(t, "its wait", 0, waited)
+		check.Equal(t, "from a permit that is here", d.Outcome, ratelimit.Allowed)
+		check.Equal(t, "its wait", waited, 0)
 		m.wall.step(10 * time.Minute)
 		pass(1200 * time.Millisecond)
 		for range 3 {
 			d, _ = m.await(t, 0, policy)
-			mustEqual(t, "late by ten minutes", ratelimit.Denied, d.Outcome)
+			check.Equal(t, "late by ten minutes", d.Outcome, ratelimit.Denied)
 			pass(time.Second)
 		}
 		net.become(faults{}, false)
 		pass(15 * time.Second)
 		d, _ = m.await(t, 0, policy)
-		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+		check.Equal(t, "when it is back", d.Outcome, ratelimit.Allowed)
 	})
 }

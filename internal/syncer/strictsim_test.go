@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -310,8 +311,8 @@ func (s *strictScenario) finish() {
 		if err != nil || left.Keys > 0 {
 			s.t.Errorf("Stop() = %+v, %v", left, err)
 		}
-		mustEqual(s.t, "panics", 0, m.syncer.Stats().Panics)
-		mustEqual(s.t, "requests in lines", 0, m.lines.Waiting())
+		check.Equal(s.t, "panics", m.syncer.Stats().Panics, 0)
+		check.Equal(s.t, "requests in lines", m.lines.Waiting(), 0)
 	}
 	for i := range s.logs {
 		log := &s.logs[i]

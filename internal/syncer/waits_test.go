@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 )
@@ -76,7 +77,7 @@ func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 		}
 		requests.Wait()
 		for _, m := range cluster {
-			mustEqual(t, "requests in lines", 0, m.lines.Waiting())
+			check.Equal(t, "requests in lines", m.lines.Waiting(), 0)
 			m.syncer.Kill()
 		}
 		res = one.result(began, l.window, l.windows+1)

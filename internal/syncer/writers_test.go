@@ -1,12 +1,14 @@
 package syncer_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -61,10 +63,8 @@ func TestWritersAreBounded(t *testing.T) {
 		}
 		cut.Store(false)
 		pass(time.Minute)
-		if _, err := lost.syncer.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-		mustEqual(t, "stored", admitted, stored(t, net.db, keyOf(0)))
+		lost.stop(t)
+		check.Equal(t, "stored", stored(t, net.db, keyOf(0)), admitted)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestSilentWritersLeave(t *testing.T) {
 		if conflicts := stays.syncer.Stats().Conflicts; conflicts > 5 {
 			t.Errorf("%d conflicts", conflicts)
 		}
-		mustEqual(t, "lost", 0, stays.syncer.Stats().Drift)
+		check.Equal(t, "lost", stays.syncer.Stats().Drift, 0)
 	})
 }
 
@@ -116,8 +116,8 @@ func TestWritersFromTheFuture(t *testing.T) {
 				}
 				store.Put(r, time.Now().Add(time.Hour))
 				lost := 0
-				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-					results, err := store.Store.Exchange(t.Context(), items)
+				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+					results, err := store.Store.Exchange(ctx, items)
 					for i := range items {
 						if items[i].Write != nil && lost < tc.lost {
 							lost++
@@ -131,11 +131,11 @@ func TestWritersFromTheFuture(t *testing.T) {
 				for n := range int64(5) {
 					m.take(keyOf(0), policy, 7)
 					pass(time.Minute)
-					mustEqual(t, "stored", 7*n+7, stored(t, &store.Store, keyOf(0)))
-					mustEqual(t, "not known to be written", 0, m.counters.Usage(m.now(), keyOf(0))[0].Unflushed)
-					mustEqual(t, "unconfirmed", 0, m.syncer.Stats().Unconfirmed)
+					check.Equal(t, "stored", stored(t, &store.Store, keyOf(0)), 7*n+7)
+					check.Equal(t, "not known to be written", m.counters.Usage(m.now(), keyOf(0))[0].Unflushed, 0)
+					check.Equal(t, "unconfirmed", m.syncer.Stats().Unconfirmed, 0)
 				}
-				mustEqual(t, "answers lost", tc.lost, lost)
+				check.Equal(t, "answers lost", lost, tc.lost)
 			})
 		})
 	}

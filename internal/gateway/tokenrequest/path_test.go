@@ -55,9 +55,7 @@ func TestMatch(t *testing.T) {
 	} {
 		p, err := ParsePath(tc.pattern)
 		check.OK(t, err)
-		if got := p.Match(tc.path); got != tc.want {
-			t.Errorf("%s: Match(%q) = %v", tc.pattern, tc.path, got)
-		}
+		check.Equal(t, tc.pattern+" matches "+tc.path, p.Match(tc.path), tc.want)
 	}
 }
 
@@ -82,9 +80,7 @@ func TestMatchURL(t *testing.T) {
 		check.OK(t, err)
 		p, err := ParsePath("/realms/*/token")
 		check.OK(t, err)
-		if got := p.MatchURL(u); got != want {
-			t.Errorf("MatchURL(%q) = %v", target, got)
-		}
+		check.Equal(t, "matches "+target, p.MatchURL(u), want)
 	}
 }
 

@@ -125,9 +125,7 @@ func TestDenialInTheLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := accesslog.Identify(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody), http.Header{}, false)
 			accesslog.NoteDenial(r.Context(), tt.d)
-			if got := accesslog.Denied(r.Context()); got != (tt.d.Outcome != "") {
-				t.Errorf("Denied is %v", got)
-			}
+			check.Equal(t, "Denied", accesslog.Denied(r.Context()), tt.d.Outcome != "")
 			var log bytes.Buffer
 			(&accesslog.Line{Route: "/token", Status: 429, Started: time.Now()}).Write(newLogger(&log), r)
 			if _, got, _ := strings.Cut(log.String(), `remote="invalid IP"`); got != tt.want+"\n" {
@@ -147,9 +145,7 @@ func TestPeer(t *testing.T) {
 		"":                           {},
 		"192.0.2.7 without its port": {},
 	} {
-		if got := accesslog.Peer(&http.Request{RemoteAddr: from}); got != want {
-			t.Errorf("%q: %v, want %v", from, got, want)
-		}
+		check.Equal(t, from, accesslog.Peer(&http.Request{RemoteAddr: from}), want)
 	}
 }
 
@@ -177,9 +173,7 @@ func TestIdentify(t *testing.T) {
 
 func TestWithRequestIDTwice(t *testing.T) {
 	h := accesslog.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
-	if twice := accesslog.WithRequestID(h); twice != h {
-		t.Errorf("wrapped twice: %v, want %v", twice, h)
-	}
+	check.Equal(t, "wrapped twice", accesslog.WithRequestID(h), h)
 	for _, derived := range []slog.Handler{h.WithAttrs([]slog.Attr{slog.String("a", "b")}), h.WithGroup("g")} {
 		if got, want := reflect.TypeOf(derived), reflect.TypeOf(h); got != want {
 			t.Errorf("a derived handler is a %v, want a %v", got, want)

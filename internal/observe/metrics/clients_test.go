@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -37,16 +37,12 @@ func haveLabels(t *testing.T, c *clients, want ...string) {
 	got := labels(c)
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "labels", got, want)
 }
 
 func hasLabel(t *testing.T, c *clients, id, want string) {
 	t.Helper()
-	if got := c.of(id).label; got != want {
-		t.Errorf("%s is counted as %s, want %s", id, got, want)
-	}
+	check.Equal(t, "label of "+id, c.of(id).label, want)
 }
 
 func ask(c *clients, id string, times int) {
@@ -142,9 +138,7 @@ func TestAtMostATenthOfTheLabelsChangeHandsAtOnce(t *testing.T) {
 			kept++
 		}
 	}
-	if kept != 90 {
-		t.Errorf("%d of 100 kept their label, want 90", kept)
-	}
+	check.Equal(t, "old clients that kept their label", kept, 90)
 }
 
 // A million names must not create more labels than the bound, and the one busy name must be found
@@ -227,9 +221,7 @@ func (o *only) For(string) *ratelimit.Effective {
 // scrapes could pin the clients of older policies until the policies change again.
 func TestConcurrentScrapesPinTheNewest(t *testing.T) {
 	m, err := New(prometheus.NewRegistry(), Options{MaxClients: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var newest atomic.Pointer[only]
 	newest.Store(&only{id: "client0"})
 	m.WatchPolicies(func() PolicySnapshot {
@@ -248,9 +240,7 @@ func TestConcurrentScrapesPinTheNewest(t *testing.T) {
 	scrapes.Wait()
 	scrape()
 	for id, held := range *m.clients.table.Load() {
-		if held.pinned.Load() != (id == "client19") {
-			t.Errorf("%s is pinned: %t", id, held.pinned.Load())
-		}
+		check.Equal(t, id+" is pinned", held.pinned.Load(), id == "client19")
 	}
 }
 

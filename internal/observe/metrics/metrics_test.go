@@ -253,12 +253,8 @@ func TestStoreCallsAreCountedPerRequest(t *testing.T) {
 	ctx, calls := metrics.CountCalls(context.Background())
 	storeCall(ctx, m, "redeem_code", false)
 	storeCall(ctx, m, "create_refresh_token", true)
-	if got := calls.Load(); got != 2 {
-		t.Errorf("%d calls are counted, want 2", got)
-	}
-	if got := metrics.Calls(context.Background()); got != 0 {
-		t.Errorf("%d calls are counted in a context without a counter", got)
-	}
+	check.Equal(t, "calls counted", calls.Load(), 2)
+	check.Equal(t, "calls in a context without a counter", metrics.Calls(context.Background()), 0)
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, DBCalls: metrics.Calls(ctx)})
 	page := scrape(t, reg)
 	shows(t, page, `oauth_http_request_db_calls_sum{route="/token"} 2`)
@@ -364,9 +360,7 @@ func TestAWarmClientIsCountedWithoutAllocation(t *testing.T) {
 		m.Token("client_credentials", "")
 	}
 	count()
-	if n := testing.AllocsPerRun(100, count); n != 0 {
-		t.Errorf("%v allocations, want none", n)
-	}
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, count), 0)
 }
 
 // scrape returns the metrics page in OpenMetrics format.

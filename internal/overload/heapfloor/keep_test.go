@@ -7,6 +7,8 @@ import (
 	"runtime/metrics"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // The tests keep held alive, and not garbage.
@@ -130,9 +132,7 @@ func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 	settled(t, "above the floor", func(s settings) bool { return s == asEver })
 	for range 20 {
 		waste(16)
-		if s := knobs(); s != asEver {
-			t.Fatalf("set to %+v", s)
-		}
+		check.Equal(t, "settings", knobs(), asEver)
 	}
 }
 
@@ -155,9 +155,7 @@ func TestSuddenGrowthIsBounded(t *testing.T) {
 		t.Errorf("with 24 MiB live the goal is %d MiB, above twice the floor of 32", goal/mib)
 	}
 	k.adjust()
-	if s := knobs(); s != (settings{usual, math.MaxInt64}) {
-		t.Errorf("above half of the floor: %+v", s)
-	}
+	check.Equal(t, "settings above half of the floor", knobs(), (settings{usual, math.MaxInt64}))
 }
 
 // TestFollowsTheHeap: the settings follow every collection, down and up.
@@ -192,9 +190,7 @@ func TestMemoryLimitIsNotRaised(t *testing.T) {
 				t.Errorf("the limit is %d MiB, that of the environment %d", s.limit/mib, tt.limit/mib)
 			}
 			k.Stop()
-			if s := knobs(); s.limit != tt.limit {
-				t.Errorf("afterwards the limit is %d MiB, before it was %d", s.limit/mib, tt.limit/mib)
-			}
+			check.Equal(t, "limit afterwards", knobs().limit, tt.limit)
 		})
 	}
 }
@@ -211,13 +207,9 @@ func TestStopPutsBackWhatWasSet(t *testing.T) {
 	k.Stop()
 	runtime.GC()
 	waste(64)
-	if got := knobs(); got != before {
-		t.Errorf("%+v, before %+v", got, before)
-	}
+	check.Equal(t, "settings", knobs(), before)
 	k.Stop() // does nothing the second time
-	if got := knobs(); got != before {
-		t.Errorf("%+v, before %+v", got, before)
-	}
+	check.Equal(t, "settings", knobs(), before)
 }
 
 func TestNoFloorLeavesTheCollectorAlone(t *testing.T) {
@@ -225,8 +217,6 @@ func TestNoFloorLeavesTheCollectorAlone(t *testing.T) {
 	before := knobs()
 	k := Choice{From: "GOGC"}.Keep()
 	runtime.GC()
-	if got := knobs(); got != before {
-		t.Errorf("%+v, before %+v", got, before)
-	}
+	check.Equal(t, "settings", knobs(), before)
 	k.Stop()
 }

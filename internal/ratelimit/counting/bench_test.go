@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -50,9 +51,7 @@ func BenchmarkDecide(b *testing.B) {
 			p.Client = []ratelimit.Limit{big("client", 1)}
 		}
 		compiled, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: p})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		e := compiled.For("client-711").ForRequest(0, tc.source)
 		c := NewCounters(0)
 		y := attach(c)

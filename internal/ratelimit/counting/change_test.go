@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -31,9 +32,7 @@ func TestChangeDuringExchange(t *testing.T) {
 			p.take(1, ratelimit.Allowed)
 			_, _, p.eff = single(tc.limits...)
 			p.take(1, ratelimit.Allowed)
-			if done := p.finish(task, Result{Status: Applied}); done.Planned != tc.held {
-				t.Errorf("finished %+v", done)
-			}
+			check.Equal(t, "planned again", p.finish(task, Result{Status: Applied}).Planned, tc.held)
 			p.take(1, ratelimit.Allowed)
 			for _, u := range p.c.Usage(p.now, p.k) {
 				if u.Limit.Name == "per-minute" && u.Estimate != 14 {

@@ -1,6 +1,7 @@
 package counting
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/slab"
 )
@@ -151,9 +153,7 @@ func TestOverflowPlaces(t *testing.T) {
 		}
 	}
 	for place := range uint64(overflowPlaces) {
-		if admitted[place] != 5 {
-			t.Fatalf("place %d admitted %d, want 5", place, admitted[place])
-		}
+		check.Equal(t, fmt.Sprint("admitted at place ", place), admitted[place], 5)
 	}
 }
 

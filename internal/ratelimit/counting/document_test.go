@@ -30,9 +30,7 @@ func TestForeignDocuments(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := play(t, perMinute(100))
 			done := p.read(&ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Frames: tc.frames})
-			if done.Foreign != tc.foreign {
-				t.Errorf("%d frames make no sense, want %d", done.Foreign, tc.foreign)
-			}
+			check.Equal(t, "frames that make no sense", done.Foreign, tc.foreign)
 			if u := p.c.Usage(p.now, p.k)[0]; u.Known != tc.known || u.Unflushed != 1 {
 				t.Errorf("%+v, want %d known", u, tc.known)
 			}
@@ -81,9 +79,7 @@ func TestOwnCountsNeverFall(t *testing.T) {
 	p.finish(p.begin(), Result{Status: Applied})
 	p.take(1, ratelimit.Allowed)
 	done := p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 4)}})
-	if done.Lost != 6 {
-		t.Errorf("%d counts are reported as lost, want 6", done.Lost)
-	}
+	check.Equal(t, "counts reported as lost", done.Lost, 6)
 	p.counts(10, 1, 11)
 	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &ratelimit.Document{Version: 2, Etag: 2, Frame: 60_000, Frames: frame(60_000, 40)}})
 	p.counts(40, 1, 41)
@@ -122,9 +118,7 @@ func TestFrameLengthOfTheDocument(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := play(t, tc.limit)
 			p.read(&tc.doc)
-			if u := p.c.Usage(p.now, p.k)[0]; int64(u.Estimate) != tc.estimate {
-				t.Errorf("estimate %v, want %d", u.Estimate, tc.estimate)
-			}
+			check.Equal(t, "estimate", int64(p.c.Usage(p.now, p.k)[0].Estimate), tc.estimate)
 			task := p.begin()
 			if !task.Versioned || !task.Rewrite || task.Frame != tc.limit.Window.Milliseconds()/int64(tc.limit.Frames) {
 				t.Fatalf("the next write does not convert: %+v", task)
@@ -196,9 +190,7 @@ func TestClockRemovesNothing(t *testing.T) {
 	p.pass(5 * time.Hour) // like a stepped wall clock, before anything was seen
 	p.take(1, ratelimit.Allowed)
 	p.read(&ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true, Frames: frame(60_000, 61)})
-	if task := p.begin(); len(task.Remove.Frames) != 0 {
-		t.Errorf("removes %+v", task.Remove)
-	}
+	check.Equal(t, "removed", p.begin().Remove.Frames, nil)
 }
 
 // TestFutureFramesLeave: frames far in the future do not count. They are removed from the document
@@ -224,15 +216,11 @@ func TestFutureFramesLeave(t *testing.T) {
 		future[len(future)-1].Count++
 		exchange()
 	}
-	if len(future) != 1 {
-		t.Errorf("after ten minutes the document still has %v", future)
-	}
+	check.Equal(t, "future frames after ten minutes", len(future), 1)
 	for range 30 {
 		exchange()
 	}
-	if len(future) != 0 {
-		t.Errorf("ten minutes after it has stopped the document still has %v", future)
-	}
+	check.Equal(t, "future frames ten minutes after the end", len(future), 0)
 }
 
 // TestSurplusWriters: writers above the bound are removed at once, and their highest sequence is
@@ -243,9 +231,7 @@ func TestSurplusWriters(t *testing.T) {
 	p.read(&ratelimit.Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true, Surplus: surplus})
 	task := p.begin()
 	same(t, "the removal", ratelimit.Removal{Writers: surplus}, task.Remove)
-	if task.Pruned != 9 {
-		t.Errorf("the mark is %d, want the highest sequence that is removed", task.Pruned)
-	}
+	check.Equal(t, "highest sequence that is removed", task.Pruned, 9)
 }
 
 // TestPrunedWriter: a pending write is not lost if its writer was removed in between.
@@ -315,9 +301,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		p.c.Sweep(p.now)
 		for i := range p.c.shards {
 			s := &p.c.shards[i]
-			if len(s.repairs) != 0 {
-				t.Fatalf("shard %d has %d repairs", i, len(s.repairs))
-			}
+			check.Equal(t, "repairs", len(s.repairs), 0)
 			size += len(s.Extras)
 		}
 		return size

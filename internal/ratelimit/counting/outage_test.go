@@ -1,6 +1,7 @@
 package counting
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -43,17 +45,13 @@ func TestOnOutage(t *testing.T) {
 			now := at(minute + 500) // a few spacings later
 			own, _, _ := c.Room(now, k, eff)
 			mustEqual(t, "Room", own, tc.admits)
-			if n := admittedNow(c, now, k, eff); n != tc.admits {
-				t.Errorf("admits %d, want %d", n, tc.admits)
-			}
+			check.Equal(t, "admits", admittedNow(c, now, k, eff), tc.admits)
 			d := c.Take(now, k, eff, 1)
 			if d.Outage != tc.outage || tc.retries > 0 && d.RetryAfter != tc.retries-500*time.Millisecond && d.RetryAfter != ratelimit.OutageRetry {
 				t.Errorf("denied with %+v", d)
 			}
 			setStalled(y, now, false)
-			if n := admittedNow(c, now, k, eff); n != 100-tc.known-tc.admits {
-				t.Errorf("after the outage it admits %d more, want %d", n, 100-tc.known-tc.admits)
-			}
+			check.Equal(t, "admitted after the outage", admittedNow(c, now, k, eff), 100-tc.known-tc.admits)
 		})
 	}
 }
@@ -151,9 +149,7 @@ func TestRefund(t *testing.T) {
 	p := play(t, perMinute(5), ratelimit.NewLimit("per-hour", 100, time.Hour))
 	refund := func(admitted time.Time, n int64, want bool) {
 		t.Helper()
-		if got := p.c.Refund(p.now, admitted, p.k, p.eff, n); got != want {
-			t.Errorf("refund of %d: %t", n, got)
-		}
+		check.Equal(t, fmt.Sprint("refund of ", n), p.c.Refund(p.now, admitted, p.k, p.eff, n), want)
 	}
 	p.take(4, ratelimit.Allowed)
 	p.take(1, ratelimit.Denied)

@@ -1,10 +1,12 @@
 package counting
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -55,9 +57,7 @@ func TestOverrideKeepsCounts(t *testing.T) {
 			used := int64(4)
 			for _, want := range strings.Fields(tc.after) {
 				d := p.c.Take(p.now, p.k, p.eff, 1)
-				if d.Outcome.String() != want {
-					t.Fatalf("after %d requests: %s, want %s", used, d.Outcome, want)
-				}
+				check.Equal(t, fmt.Sprint("outcome after ", used), d.Outcome.String(), want)
 				if d.Outcome == ratelimit.Allowed {
 					used++
 				}

@@ -1,9 +1,11 @@
 package counting
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -136,9 +138,7 @@ func TestFirstContact(t *testing.T) {
 				t.Fatalf("task %+v, %t", task, ok)
 			}
 			p.take(1, ratelimit.Allowed)
-			if plans := p.y.Due(p.now, nil); len(plans) != 0 {
-				t.Errorf("planned while an exchange is under way: %+v", plans)
-			}
+			check.Equal(t, "plans while an exchange is under way", len(p.y.Due(p.now, nil)), 0)
 			p.finish(task, Result{Status: Applied, Read: true, Document: &ratelimit.Document{Version: 7, Etag: 8, Frame: 60_000, Writers: 3, Frames: frame(60_000, 4)}})
 			p.take(1, ratelimit.Allowed)
 		})
@@ -166,9 +166,7 @@ func TestDue(t *testing.T) {
 			}
 			<-p.woken
 		default:
-			if len(plans) != 0 {
-				t.Errorf("request %d is planned as %+v", n, plans)
-			}
+			check.Equal(t, fmt.Sprint("plans for request ", n), len(plans), 0)
 		}
 	}
 }
@@ -204,9 +202,7 @@ func TestPendingWriteStays(t *testing.T) {
 	p.counts(50, 6, 56)
 
 	third := p.begin()
-	if third.Seq != 20 {
-		t.Errorf("the sequence has become %d", third.Seq)
-	}
+	check.Equal(t, "sequence of the third attempt", third.Seq, 20)
 	same(t, "the delta", first.Delta, third.Delta)
 	done = p.finish(third, Result{Status: Conflict, Read: true, Document: &ratelimit.Document{Version: 10, Etag: 10, Mine: 20, Frame: 60_000, Frames: frame(60_000, 51)}})
 	if done.Pending {
@@ -214,9 +210,7 @@ func TestPendingWriteStays(t *testing.T) {
 	}
 	p.counts(51, 5, 56)
 	next := p.begin()
-	if next.Seq != p.seq {
-		t.Errorf("the next write has the sequence %d, want %d", next.Seq, p.seq)
-	}
+	check.Equal(t, "sequence of the next write", next.Seq, p.seq)
 	same(t, "the next delta", frame(60_000, 5), next.Delta)
 }
 
@@ -275,9 +269,7 @@ func TestReadBeforeTheSecondResend(t *testing.T) {
 	for try := range 12 {
 		task := p.begin()
 		reads := try > 0 && try%2 == 1
-		if (task.Seq == 0) != reads {
-			t.Fatalf("try %d: %+v", try, task)
-		}
+		check.Equal(t, fmt.Sprint("only reads in try ", try), task.Seq == 0, reads)
 		if reads {
 			p.finish(task, Result{Read: true})
 			continue
@@ -346,9 +338,7 @@ func TestGoneCounter(t *testing.T) {
 		t.Fatal("the key is not in memory")
 	}
 	p.take(2, ratelimit.Allowed)
-	if done := p.finish(task, Result{Status: Applied, Read: true, Document: &ratelimit.Document{Version: 1, Frames: frame(60_000, 5)}}); done != (Finished{}) {
-		t.Errorf("finished: %+v", done)
-	}
+	check.Equal(t, "finished", p.finish(task, Result{Status: Applied, Read: true, Document: &ratelimit.Document{Version: 1, Frames: frame(60_000, 5)}}), (Finished{}))
 	p.counts(0, 2, 2)
 }
 
@@ -366,9 +356,7 @@ func TestDeniedKeyIsLeftAlone(t *testing.T) {
 	for range 1000 {
 		p.pass(50 * time.Millisecond)
 		p.take(1, ratelimit.Denied)
-		if more := p.y.Due(p.now, nil); len(more) != 0 {
-			t.Fatalf("after %v it is planned as %+v", p.now.Sub(at(minute)), more)
-		}
+		check.Equal(t, "plans of a denied key", len(p.y.Due(p.now, nil)), 0)
 	}
 }
 
@@ -381,9 +369,7 @@ func TestUnflushed(t *testing.T) {
 	plans := 0
 	u := p.y.Unflushed(p.now, func(Plan) { plans++ })
 	same(t, "unflushed", Unflushed{Counters: 4, Requests: 14}, u)
-	if plans != 3 {
-		t.Errorf("%d counters are planned, want all but the busy one", plans)
-	}
+	check.Equal(t, "counters planned, all but the busy one,", plans, 3)
 	p.finish(task, Result{Read: true})
 	p.y.SetFinal()
 	for _, k := range []ratelimit.Key{p.k, {ClientID: "client", Username: "other"}} {

@@ -17,6 +17,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -69,9 +70,7 @@ func benchFile(b *testing.B, families int, now time.Time) (path string) {
 		f.Digest = d
 		return r.CreateGrant(ctx, f)
 	})
-	if err := errors.Join(s.db.Sync(), s.Close()); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, errors.Join(s.db.Sync(), s.Close()))
 	return path
 }
 
@@ -80,9 +79,7 @@ func benchSizes(b *testing.B) (sizes []int) {
 	b.Helper()
 	for _, size := range strings.Split(*benchFamilies, ",") {
 		n, err := strconv.Atoi(size)
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		sizes = append(sizes, n)
 	}
 	return sizes
@@ -104,9 +101,7 @@ func benchSize(b *testing.B, s *Store) (size int64) {
 		size = tx.Size()
 		return nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	return size
 }
 
@@ -126,9 +121,7 @@ func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []t
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, errors.Join(errs...))
 	return took
 }
 
@@ -164,9 +157,7 @@ func BenchmarkExchange(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		results, err := s.Exchange(b.Context(), items)
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		for i, r := range results {
 			if r.Status != syncer.Applied {
 				b.Fatal(r.Status, r.Err)
@@ -199,13 +190,9 @@ func BenchmarkScaleFamilies(b *testing.B) {
 			reportTook(b, "", share(b, 1, scaleSample, rotating(s, func(i int) secret.Digest { return benchDigest(i % families) })))
 			began := time.Now()
 			removed, err := s.Sweep(b.Context(), now.Add(time.Hour))
-			if err != nil {
-				b.Fatal(err)
-			}
+			check.OK(b, err)
 			b.ReportMetric(float64(time.Since(began).Microseconds())/float64(max(removed, 1)), "sweep-µs/entry")
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			check.OK(b, s.Close())
 		})
 	}
 }
@@ -217,9 +204,7 @@ func scaleOpen(b *testing.B, path string) {
 		began := time.Now()
 		s := mustOpen(b, path)
 		took = append(took, time.Since(began))
-		if err := s.Close(); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, s.Close())
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[scaleOpens/2].Microseconds())/1e3, "open-ms")
@@ -241,7 +226,5 @@ func BenchmarkScaleRefreshes(b *testing.B) {
 	b.ReportMetric(float64(before), "file-B-before")
 	b.ReportMetric(float64(benchSize(b, s)), "file-B-after")
 	b.ReportMetric(float64(*scaleRefreshes), "refreshes")
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, s.Close())
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 )
 
@@ -87,9 +88,7 @@ func keysIn(t *testing.T, s *Store) (keys string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return keys
 }
 
@@ -118,9 +117,7 @@ func TestFailingChange(t *testing.T) {
 						t.Errorf("change %d: %v", i, err)
 					}
 				}
-				if got := keysIn(t, s); got != "a b c " {
-					t.Errorf("keys are %q", got)
-				}
+				check.Equal(t, "keys", keysIn(t, s), "a b c ")
 			})
 		}
 	}
@@ -137,32 +134,22 @@ func TestOneTransaction(t *testing.T) {
 			return putKey(fmt.Sprintf("key %d", i))(w)
 		}
 	}
-	if err := errors.Join(inOneBatch(t, s, changes)...); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, errors.Join(inOneBatch(t, s, changes)...))
 	for i, id := range ids {
-		if id != ids[0] {
-			t.Fatalf("change %d went with transaction %d, the first with %d", i, id, ids[0])
-		}
+		check.Equal(t, fmt.Sprint("transaction of change ", i), id, ids[0])
 	}
 }
 
 // TestFullDisk: a write that does not fit fails alone and changes nothing. The store continues.
 func TestFullDisk(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "data.db"), Options{MaxSize: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if err := s.writes.do(t.Context(), putValue("big", make([]byte, 4<<20))); err == nil {
 		t.Fatal("4 MiB went into a file of 1 MiB")
 	}
-	if err := s.writes.do(t.Context(), putKey("small")); err != nil {
-		t.Errorf("after a write that did not fit: %v", err)
-	}
-	if got := keysIn(t, s); got != "small " {
-		t.Errorf("keys are %q", got)
-	}
+	check.OK(t, s.writes.do(t.Context(), putKey("small")), "after a write that did not fit")
+	check.Equal(t, "keys", keysIn(t, s), "small ")
 }
 
 // TestWithdraw: a queued write is withdrawn when its context ends.
@@ -174,13 +161,9 @@ func TestWithdraw(t *testing.T) {
 	go func() { answer <- s.writes.do(ctx, putKey("late")) }()
 	queued(s, 1)
 	cancel()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the context's error before the writer is free", err)
-	}
+	check.ErrorIs(t, <-answer, context.Canceled)
 	release()
-	if got := keysIn(t, s); got != "" {
-		t.Errorf("keys are %q", got)
-	}
+	check.Equal(t, "keys", keysIn(t, s), "")
 }
 
 // TestStaysForTheAnswer: once its commit has begun, a write returns the outcome even if the context
@@ -212,28 +195,20 @@ func TestStops(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := keysIn(t, mustOpen(t, path)); got != "" {
-		t.Errorf("keys are %q", got)
-	}
+	check.OK(t, s.Close())
+	check.Equal(t, "keys", keysIn(t, mustOpen(t, path)), "")
 }
 
 // TestCloseStuck: when bbolt cannot release its lock, closing returns an error instead of waiting for it.
 func TestCloseStuck(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	tx, err := s.db.Begin(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = s.writes.refuse(fmt.Errorf("%w: %w: %w", ErrFailed, ErrCorrupt, errPanicked))
 	for range 2 {
 		if err := s.Close(); !errors.Is(err, ErrFailed) || !errors.Is(err, ErrCorrupt) {
 			t.Errorf("Close() = %v, want ErrFailed and ErrCorrupt", err)
 		}
 	}
-	if err := errors.Join(tx.Rollback(), s.db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, errors.Join(tx.Rollback(), s.db.Close()))
 }

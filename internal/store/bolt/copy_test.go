@@ -70,9 +70,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	for i := range all {
 		code, err := copied.Grant(t.Context(), nameOf(i))
 		check.OK(t, err)
-		if code.Claimed != (i < before) {
-			t.Errorf("code %d: claimed is %v", i, code.Claimed)
-		}
+		check.Equal(t, fmt.Sprint("code ", i, " is claimed"), code.Claimed, i < before)
 	}
 }
 
@@ -91,20 +89,14 @@ func TestCopyKeepsNoWriteWaiting(t *testing.T) {
 func TestCopyEnds(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	refused := errors.New("refused")
-	if err := s.Copy(t.Context(), io.Discard, func(int64) error { return refused }); !errors.Is(err, refused) {
-		t.Errorf("begin refuses: %v", err)
-	}
-	if err := s.Copy(t.Context(), writerFunc(func([]byte) (int, error) { return 0, refused }), anySize); !errors.Is(err, refused) {
-		t.Errorf("the writer fails: %v", err)
-	}
+	check.ErrorIs(t, s.Copy(t.Context(), io.Discard, func(int64) error { return refused }), refused, "begin refuses")
+	check.ErrorIs(t, s.Copy(t.Context(), writerFunc(func([]byte) (int, error) { return 0, refused }), anySize), refused, "the writer fails")
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.Copy(ctx, writerFunc(func(b []byte) (int, error) {
 		cancel()
 		return len(b), nil
 	}), anySize)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller is gone: %v", err)
-	}
+	check.ErrorIs(t, err, context.Canceled, "the caller is gone")
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 		err := s.Copy(t.Context(), writerFunc(func(b []byte) (int, error) {
@@ -133,9 +125,7 @@ func TestCopyFile(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "format", sum.Format, uint64(format))
 	mustOpen(t, path)
-	if err := CopyFile(t.Context(), path, io.Discard); !errors.Is(err, ErrLocked) {
-		t.Errorf("while it is open: %v", err)
-	}
+	check.ErrorIs(t, CopyFile(t.Context(), path, io.Discard), ErrLocked, "while it is open")
 	if _, err := Inspect(t.Context(), path, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("Inspect() while it is open: %v", err)
 	}

@@ -57,9 +57,7 @@ func TestDamagedCounter(t *testing.T) {
 	}
 	putCounter(t, s, items[1].ID, []byte{recordFormat, 0, 1, 2, 3})
 	results, err := s.Exchange(t.Context(), items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, want := range []syncer.Status{syncer.Applied, syncer.Rejected, syncer.Applied} {
 		if r := results[i]; r.Status != want || !r.Read || r.Record == nil || (r.Record.Problem != "") != (i == 1) {
 			t.Errorf("item %d: %+v with %+v", i, r, r.Record)
@@ -75,9 +73,7 @@ func TestDamagedCounter(t *testing.T) {
 func TestExchangeNotCommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s, err := Open(path, Options{MaxSize: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = s.Close() }()
 	for n := range 200 {
 		items := make([]syncer.Item, syncer.MaxBatch)

@@ -32,9 +32,7 @@ func TestDamagedFile(t *testing.T) {
 			damaged[r.IntN(len(damaged))] = byte(r.Uint32())
 		}
 		path := filepath.Join(t.TempDir(), "data.db")
-		if err := os.WriteFile(path, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, damaged, 0o600))
 		if err := useAll(t, path); errors.Is(err, ErrCorrupt) {
 			noticed++
 		}

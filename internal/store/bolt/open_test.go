@@ -24,9 +24,7 @@ import (
 func mustOpen(tb testing.TB, path string) *Store {
 	tb.Helper()
 	s, err := Open(path, Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -40,22 +38,16 @@ func written(tb testing.TB) []byte {
 	for i := range 200 {
 		c := code(time.Now())
 		c.Digest = secret.DigestOf(string(rune('a' + i)))
-		if err := r.CreateGrant(tb.Context(), c); err != nil {
-			tb.Fatal(err)
-		}
+		check.OK(tb, r.CreateGrant(tb.Context(), c))
 	}
 	var size int64
 	err := s.view(tb.Context(), func(tx *bbolt.Tx) error {
 		size = tx.Size()
 		return nil
 	})
-	if err := errors.Join(err, s.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, errors.Join(err, s.Close()))
 	b, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return b[:size] // without the space that bbolt reserves for growth
 }
 
@@ -68,17 +60,11 @@ func TestOpenMode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data.db")
-			if err := prepare(path); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, prepare(path))
 			mustOpen(t, path)
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.Mode().Perm() != 0o600 {
-				t.Errorf("mode %o, want 600", info.Mode().Perm())
-			}
+			check.OK(t, err)
+			check.Equal(t, "mode", info.Mode().Perm(), 0o600)
 		})
 	}
 }
@@ -87,9 +73,7 @@ func TestOpenMode(t *testing.T) {
 // write it, opens it. Other users may not open it.
 func TestOpenAddsNoPermission(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
-	if err := errors.Join(os.WriteFile(path, written(t), 0o600), os.Chmod(path, 0o400)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, errors.Join(os.WriteFile(path, written(t), 0o600), os.Chmod(path, 0o400)))
 	s, err := Open(path, Options{})
 	switch {
 	case err == nil:
@@ -98,12 +82,8 @@ func TestOpenAddsNoPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm() != 0o400 {
-		t.Errorf("mode %o, want 400 as before", info.Mode().Perm())
-	}
+	check.OK(t, err)
+	check.Equal(t, "mode", info.Mode().Perm(), 0o400)
 }
 
 // TestOpenLocked: another process holds the file.
@@ -112,19 +92,13 @@ func TestOpenLocked(t *testing.T) {
 	holder := exec.Command(os.Args[0], "-test.run=^$")
 	holder.Env = append(os.Environ(), "BOLT_TEST_HOLD="+path)
 	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, holder.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatalf("the other process did not open the file: %v", err)
 	}
 	_, err = Open(path, Options{})
-	if !errors.Is(err, ErrLocked) {
-		t.Errorf("got %v, want ErrLocked", err)
-	}
+	check.ErrorIs(t, err, ErrLocked)
 	for _, part := range []string{path, "stop it first", "admin API"} {
 		if !strings.Contains(fmt.Sprint(err), part) {
 			t.Errorf("%q does not say %q", err, part)
@@ -160,9 +134,7 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 		}
 		return f, err
 	}})
-	if !errors.Is(err, errReplaced) {
-		t.Errorf("Open() = %v, want errReplaced", err)
-	}
+	check.ErrorIs(t, err, errReplaced, "Open")
 	mustOpen(t, path)
 	mustOpen(t, path+".kept") // not locked
 }
@@ -171,12 +143,8 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, errors.Join(db.Update(fn), db.Close()))
 }
 
 // blankFile makes a bbolt file without content.

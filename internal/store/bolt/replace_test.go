@@ -23,9 +23,7 @@ func TestReplace(t *testing.T) {
 		check.OK(t, Replace(data, filepath.Join(dir, "p"), kept))
 	}
 	putAt(t, filepath.Join(dir, "p"), "third")
-	if err := Replace(data, filepath.Join(dir, "p"), kept); !errors.Is(err, os.ErrExist) {
-		t.Errorf("over one that is kept: %v", err)
-	}
+	check.ErrorIs(t, Replace(data, filepath.Join(dir, "p"), kept), os.ErrExist, "over one that is kept")
 	for path, want := range map[string]string{data: "second", kept: "first", filepath.Join(dir, "p"): "third"} {
 		got, err := os.ReadFile(path)
 		check.OK(t, err)
@@ -62,9 +60,7 @@ func TestReplaceEmpty(t *testing.T) {
 		if laidOut {
 			mustOpen(t, data)
 		}
-		if err := held.Replace(prepared, data+".kept"); errors.Is(err, errReplaced) != laidOut {
-			t.Errorf("laid out %v: %v", laidOut, err)
-		}
+		check.Equal(t, "refused", errors.Is(held.Replace(prepared, data+".kept"), errReplaced), laidOut)
 	}
 }
 
@@ -96,9 +92,7 @@ func TestReplaceIsUndone(t *testing.T) {
 				}
 				return nil
 			})
-			if !errors.Is(err, broken) {
-				t.Errorf("replace() = %v", err)
-			}
+			check.ErrorIs(t, err, broken, "replace")
 			var left []string
 			entries, err := os.ReadDir(dir)
 			check.OK(t, err)
@@ -120,9 +114,7 @@ func TestReplaceIsUndone(t *testing.T) {
 func TestReplaceTakesNoNewFile(t *testing.T) {
 	data, prepared := filepath.Join(t.TempDir(), "data.db"), put(t, written(t))
 	mustOpen(t, data)
-	if err := place(data, prepared, SyncDirectory); !errors.Is(err, errReplaced) {
-		t.Errorf("place() = %v", err)
-	}
+	check.ErrorIs(t, place(data, prepared, SyncDirectory), errReplaced, "place")
 	if _, err := Open(data, Options{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("Open() = %v: the server has another file", err)
 	}
@@ -143,9 +135,7 @@ func TestTwoHold(t *testing.T) {
 			putAt(t, data+name, name)
 		}
 		check.OK(t, one.Replace(data+".one", data+".kept1"))
-		if err := two.Replace(data+".two", data+".kept2"); !errors.Is(err, errReplaced) {
-			t.Errorf("the second: %v", err)
-		}
+		check.ErrorIs(t, two.Replace(data+".two", data+".kept2"), errReplaced, "the second")
 		check.OK(t, errors.Join(one.Release(), two.Release()))
 		got, err := os.ReadFile(data)
 		check.OK(t, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
@@ -31,9 +32,7 @@ var target = storetest.Target{
 		t.Helper()
 		changeValue(t, b, table.Name, []byte(key), func(value []byte) []byte {
 			r, err := decodeRecord(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return encodeRecord(&store.Record{
 				Value: r.value, Owner: string(r.owner), Expires: fromMillis(r.expires), Version: r.version, Nonce: r.nonce,
 				Changed: fromMillis(r.changed).Add(-by),
@@ -76,9 +75,7 @@ func changeValue(t *testing.T, b storetest.Backend, bucket string, key []byte, h
 		values := w.tx.Bucket([]byte(bucket))
 		return values.Put(key, how(append([]byte(nil), values.Get(key)...)))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 func TestBackend(t *testing.T) { storetest.Run(t, target) }

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -62,13 +63,9 @@ func BenchmarkRotateFamily(b *testing.B) {
 	for i := range b.N {
 		began := time.Now()
 		f, err := r.Grant(b.Context(), benchFamily(i%*benchFamilies, now).Digest)
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(30*24*time.Hour)
-		if err := r.Claim(b.Context(), f); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, r.Claim(b.Context(), f))
 		took[i] = time.Since(began)
 	}
 	b.StopTimer()
@@ -88,9 +85,7 @@ func benchStore(b *testing.B, monitor *event.CommandMonitor) *Store {
 	b.Helper()
 	uri, database := mongotest.Database(b)
 	client, err := mongo.Connect(clientOptions(uri).SetMonitor(monitor))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	s := newStore(client, database)
 	b.Cleanup(func() { _ = s.Close() })
 	if _, err := s.Migrate(b.Context()); err != nil {
@@ -105,19 +100,13 @@ func benchSize(b *testing.B, s *Store) (count, bytes, looked int64) {
 	b.Helper()
 	c := s.db.Collection("grants")
 	count, err := c.EstimatedDocumentCount(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	cursor, err := c.Find(b.Context(), bson.D{}, options.Find().SetLimit(10_000))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	defer func() { _ = cursor.Close(b.Context()) }()
 	for cursor.Next(b.Context()) {
 		looked, bytes = looked+1, bytes+int64(len(cursor.Current))
 	}
-	if err := cursor.Err(); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, cursor.Err())
 	return count, bytes, looked
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
@@ -39,14 +40,10 @@ func TestCommandsNameTheirCause(t *testing.T) {
 	uri, database, _ := strings.Cut(location(t), " ")
 	var d diary
 	client, err := mongo.Connect(clientOptions(uri).SetMonitor(d.monitor()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := newStore(client, database)
 	t.Cleanup(func() { _ = s.Close() })
-	if err := exercise(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, exercise(t.Context(), s))
 	for command, comments := range d.comments {
 		for _, comment := range comments {
 			if !strings.HasPrefix(comment, "oauth-server: ") || len(comment) == len("oauth-server: ") {

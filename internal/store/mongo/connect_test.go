@@ -86,9 +86,7 @@ func babbling(t *testing.T) string {
 func serve(t *testing.T, greet func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -106,20 +104,12 @@ func serve(t *testing.T, greet func(net.Conn)) string {
 func TestClosed(t *testing.T) {
 	uri, database := mongotest.Database(t)
 	s, err := Open(t.Context(), Options{URI: uri, Database: database})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ping(t.Context()); err != nil {
-		t.Errorf("ping: %v", err)
-	}
+	check.OK(t, err)
+	check.OK(t, s.Ping(t.Context()), "ping")
 	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		check.OK(t, s.Close(), "close")
 	}
-	if err := s.Ping(t.Context()); !errors.Is(err, mongo.ErrClientDisconnected) {
-		t.Errorf("ping after close: %v", err)
-	}
+	check.ErrorIs(t, s.Ping(t.Context()), mongo.ErrClientDisconnected, "ping after close")
 }
 
 // TestNoSecretInErrors: whatever characters a password has, and wherever the URI is broken, no

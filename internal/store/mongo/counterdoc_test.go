@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -132,9 +133,7 @@ func TestSoundDocument(t *testing.T) {
 		"a limit's count": with(sound(), "_id", counterID(ratelimit.CounterID{ClientID: "shop", Username: "alice"})),
 	} {
 		raw, err := bson.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		want := syncer.Record{
 			ID: hotID, Version: 3, Etag: 4, Frame: 60_000, Pruned: 5, Writers: map[string]int64{"me": 7},
 			Frames: []ratelimit.FrameCount{{Name: 1622211780, Count: 1}, {Name: 1622211840, Count: 2}},
@@ -150,23 +149,17 @@ func TestReadAsStored(t *testing.T) {
 	doc := without(sound(), "pruned")
 	doc = with(doc, "requestCounters", bson.D{{Key: "9", Value: int64(math.MaxInt64)}, {Key: "7", Value: int64(-3)}, {Key: "8", Value: -2.0}})
 	raw, err := bson.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := syncer.Record{
 		ID: hotID, Version: 3, Etag: 4, Frame: 60_000, Writers: map[string]int64{"me": 7},
 		Frames: []ratelimit.FrameCount{{Name: 7, Count: -3}, {Name: 8, Count: -2}, {Name: 9, Count: math.MaxInt64}},
 	}
-	if diff := cmp.Diff(want, counterRecord(raw)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "record", counterRecord(raw), want)
 }
 
 func FuzzCounterRecord(f *testing.F) {
 	raw, err := bson.Marshal(sound())
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Add(raw)
 	f.Add([]byte{})
 	f.Add(raw[:len(raw)/2])

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/syncer"
 )
 
@@ -122,9 +124,7 @@ func TestNoUsernameInErrors(t *testing.T) {
 		{mongo.WriteError{Code: 112, Message: strings.Repeat("x", 99) + "é"}, "mongo: code 112: " + strings.Repeat("x", 99)},
 		{mongo.WriteError{Code: 112}, "mongo: code 112: "},
 	} {
-		if got := refusal(test.e).Err.Error(); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
-		}
+		check.Equal(t, "error", refusal(test.e).Err.Error(), test.want)
 	}
 	s, direct, _ := throughProxy(t)
 	putDocument(t, direct, bson.D{
@@ -170,9 +170,7 @@ func TestStrangeReplies(t *testing.T) {
 				t.Fatalf("got %+v, %v", results, err)
 			}
 			for i, want := range test.want {
-				if results[i].Status != want {
-					t.Errorf("write %d is %s, want %s (%v)", i, results[i].Status, want, err)
-				}
+				check.Equal(t, fmt.Sprint("write ", i), results[i].Status, want)
 			}
 		})
 	}
@@ -182,9 +180,7 @@ func TestStrangeReplies(t *testing.T) {
 func openFake(t *testing.T, reply bson.D) *Store {
 	t.Helper()
 	client, err := mongo.Connect(clientOptions("mongodb://" + fakeServer(t, reply)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := newStore(client, "x")
 	t.Cleanup(func() { _ = s.Close() })
 	return s

@@ -74,9 +74,7 @@ func TestRecreated(t *testing.T) {
 	mustApply(t, direct, aWrite("other", 1, 4), syncer.Applied)
 	deliver(t, proxy, 1)
 	mustApply(t, s, again(w), syncer.Applied)
-	if r := document(t, s); counted(r) != 6 {
-		t.Errorf("the document is %+v", r)
-	}
+	check.Equal(t, "counted", counted(document(t, s)), 6)
 }
 
 // TestHalfLost: an exchange writes and reads, and only one half gets a reply. That half counts.
@@ -159,9 +157,7 @@ func TestServerAway(t *testing.T) {
 	}
 	proxy.Restore()
 	mustApply(t, s, aWrite("me", 1, 1), syncer.Applied)
-	if r := document(t, s); counted(r) != 1 {
-		t.Errorf("the document is %+v", r)
-	}
+	check.Equal(t, "counted", counted(document(t, s)), 1)
 }
 
 // lossy breaks 8 % of the requests in each of three ways.

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
@@ -27,9 +28,7 @@ func throughProxy(t *testing.T) (proxied, direct *Store, p *mongotest.Proxy) {
 func openAt(t *testing.T, uri, database string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Options{URI: uri, Database: database})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -127,7 +126,5 @@ func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
 func setFields(t *testing.T, s *Store, collection string, id any, set bson.D) {
 	t.Helper()
 	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true).SetUpsert(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }

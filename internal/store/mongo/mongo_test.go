@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
@@ -18,9 +19,7 @@ func location(t *testing.T) string {
 	t.Helper()
 	uri, database := mongotest.Database(t)
 	s, err := Open(t.Context(), Options{URI: uri, Database: database})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = s.Close() }()
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -24,21 +25,15 @@ func TestAuthenticationRealMongoDB(t *testing.T) {
 		{Key: "pwd", Value: "right"},
 		{Key: "roles", Value: bson.A{"readWrite"}},
 	}).Err()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	as := func(password string) string {
 		u, err := url.Parse(uri)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		u.User, u.Path = url.UserPassword("me", password), "/"+database
 		return u.String()
 	}
 	s, err := Open(t.Context(), Options{URI: as("right"), Database: database})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = s.Close()
 	_, err = Open(t.Context(), Options{URI: as("wrong-one"), Database: database})
 	if !errors.Is(err, ErrAuth) || strings.Contains(err.Error(), "wrong-one") {
@@ -55,9 +50,7 @@ func TestRetryableWritesRealMongoDB(t *testing.T) {
 	s := newStore(client, database)
 	ctx, things, record := t.Context(), store.Table{Name: "things"}, store.Record{Key: "k", Value: []byte("{}")}
 	seen, err := s.Put(ctx, things, record, store.Seen{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	err = client.Database("admin").RunCommand(ctx, bson.D{
 		{Key: "configureFailPoint", Value: "failCommand"},
 		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/check"
 )
 
 // TestServerRefusesCommands: like MongoDB, the server refuses commands that it does not understand,
@@ -69,9 +70,7 @@ func TestServerTTLIndexConflict(t *testing.T) {
 		return err
 	}
 	for _, seconds := range []int32{0, 0} {
-		if err := index(seconds); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, index(seconds))
 	}
 	if err := index(60); !hasCode(err, 85) {
 		t.Errorf("the same index with another time: %v, want code 85", err)
@@ -152,9 +151,7 @@ func TestServerCounts(t *testing.T) {
 			if err := bson.Unmarshal(raw, &got); err != nil {
 				t.Fatalf("%v in %v, %v", err, raw, result.Err())
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "result", got, tt.want)
 		})
 	}
 }
@@ -185,9 +182,7 @@ func TestServerReadsWhole(t *testing.T) {
 	}()
 	for {
 		cursor, err := c.Find(t.Context(), bson.D{}, options.Find().SetBatchSize(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var docs []bson.D
 		if err := cursor.All(t.Context(), &docs); err != nil || len(docs) != 2 {
 			t.Fatalf("%d documents, %v", len(docs), err)
@@ -223,9 +218,7 @@ func TestServerRemovesExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetExpireAfterSeconds(0)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for stored(t, c, "past") != nil { // the deadline of the test bounds the wait for the monitor

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -106,9 +106,7 @@ func (tt *strictUpdate) run(t *testing.T, c *mongo.Collection) {
 	if tt.code != 0 {
 		want = tt.before
 	}
-	if diff := cmp.Diff(asJSON(t, want), asJSON(t, stored(t, c, id))); diff != "" {
-		t.Errorf("the document (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the document", asJSON(t, stored(t, c, id)), asJSON(t, want))
 }
 
 // scratch is an empty collection of a database of its own.
@@ -139,9 +137,7 @@ func asJSON(t *testing.T, doc bson.D) (m map[string]any) {
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	delete(m, "_id")
 	return m
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -34,9 +35,7 @@ func startNode(t *testing.T, store *Store) *node {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1_000_000, time.Hour)}
 	policies, err := ratelimit.Compile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := syncer.DefaultConfig()
 	cfg.Interval, cfg.Beat, cfg.Timeout, cfg.MaxBackoff = 50*time.Millisecond, 300*time.Millisecond, time.Second, 200*time.Millisecond
 	n := &node{counters: counting.NewCounters(1000), clock: cfg.Clock, policy: policies.For("shop")}
@@ -93,9 +92,7 @@ func TestClusterThroughFaults(t *testing.T) {
 	deliverAll(t, proxy)
 	proxy.Decide(nil)
 	for i, n := range nodes[1:] {
-		if l := stopNode(t, n, 30*time.Second); l.Requests != 0 {
-			t.Errorf("node %d could not write %+v", i+1, l)
-		}
+		check.Equal(t, fmt.Sprint("requests that node ", i+1, " could not write"), stopNode(t, n, 30*time.Second).Requests, 0)
 	}
 	deliverAll(t, proxy)
 	var admitted int64
@@ -130,15 +127,11 @@ func deliverAll(t *testing.T, proxy *mongotest.Proxy) {
 func countAll(t *testing.T, s *Store) (sum int64) {
 	t.Helper()
 	cursor, err := s.counters.Find(t.Context(), bson.D{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for cursor.Next(t.Context()) {
 		r := counterRecord(cursor.Current)
 		sum += counted(&r)
 	}
-	if err := cursor.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cursor.Err())
 	return sum
 }

@@ -202,7 +202,5 @@ func TestListBatches(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err = s.List(ctx, things, store.Query{}, func(store.Record) error { cancel(); return nil })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	check.ErrorIs(t, err, context.Canceled, "cancelled")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -45,9 +46,7 @@ func TestVerifyFinds(t *testing.T) {
 			s, direct, proxy := throughProxy(t)
 			proxy.Alter(tt.server)
 			r, err := s.Verify(t.Context(), VerifyOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if diff := cmp.Diff(tt.want, numbers(r.Inexact())); diff != "" {
 				t.Errorf("checks that are not ok (-want +got):\n%s\n%+v", diff, r.Inexact())
 			}
@@ -216,9 +215,7 @@ func TestVerifyOptional(t *testing.T) {
 			s, _, proxy := throughProxy(t)
 			proxy.Alter(tt.server)
 			r, err := s.Verify(t.Context(), tt.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			c := r.Checks[tt.check-1]
 			if c.Status != tt.status || !strings.Contains(c.Detail, tt.says) || len(r.Inexact()) > 0 {
 				t.Errorf("got %+v, want %s with %q; not exact: %+v", c, tt.status, tt.says, r.Inexact())

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/check"
@@ -29,31 +28,23 @@ func TestVerify(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	before := collections(t, s)
 	r, err := s.Verify(t.Context(), VerifyOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if failed := r.Inexact(); len(failed) > 0 {
 		t.Errorf("%+v", failed)
 	}
 	check.Equal(t, "checks", len(r.Checks), len(relied))
-	if diff := cmp.Diff(before, collections(t, s)); diff != "" {
-		t.Errorf("collections (-before +after):\n%s", diff)
-	}
+	check.Equal(t, "collections", collections(t, s), before)
 }
 
 // TestVerifyCounters: the short form runs the checks of reads and writes, and leaves no document.
 func TestVerifyCounters(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	r, err := s.VerifyCounters(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if failed := r.Inexact(); len(failed) > 0 {
 		t.Errorf("%+v", failed)
 	}
-	if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, numbers(r.Checks)); diff != "" {
-		t.Errorf("the checks (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the checks", numbers(r.Checks), []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	if n, err := s.counters.CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
 		t.Errorf("%d documents are left, %v", n, err)
 	}
@@ -62,9 +53,7 @@ func TestVerifyCounters(t *testing.T) {
 func collections(t *testing.T, s *Store) []string {
 	t.Helper()
 	names, err := s.db.ListCollectionNames(t.Context(), bson.D{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	slices.Sort(names)
 	return names
 }
@@ -94,9 +83,7 @@ func TestVerifyCleansUp(t *testing.T) {
 			if r, err := s.Verify(ctx, VerifyOptions{}); err == nil {
 				t.Errorf("no error, but %+v", r)
 			}
-			if diff := cmp.Diff(before, collections(t, direct)); diff != "" {
-				t.Errorf("collections (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "collections", collections(t, direct), before)
 			if n, err := direct.counters.CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
 				t.Errorf("%d counters, %v", n, err)
 			}
@@ -130,9 +117,7 @@ func TestVerifyCountersRights(t *testing.T) {
 // operators' documentation.
 func TestReliedIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/deployment.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	type item struct{ Number, Name, Follows string }
 	var want, got []item
 	for i, p := range relied {
@@ -146,9 +131,7 @@ func TestReliedIsDocumented(t *testing.T) {
 		}
 		got = append(got, item{parts[1], parts[2], parts[3]})
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/deployment.md (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "docs/deployment.md", got, want)
 }
 
 // TestVerifyKeepsFindings: results from before the server becomes unavailable are returned together

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/syncer/clock"
 )
 
@@ -94,9 +95,7 @@ func TestUncertaintyBesideTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(0, hour)
 		m.clock.Begin(m.reading(), peers(0, 0))
-		if u := m.clock.Uncertainty(); u != clock.Unknown {
-			t.Errorf("begun with the others: uncertain by %v", u)
-		}
+		check.Equal(t, "uncertainty after a start with the others", m.clock.Uncertainty(), clock.Unknown)
 		m = newMachine(0, 0)
 		m.clock.Begin(m.reading(), nil)
 		m.wall, m.store = five, hour
