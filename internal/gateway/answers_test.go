@@ -1,11 +1,9 @@
 package gateway_test
 
 import (
-	"bufio"
 	"compress/gzip"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -103,26 +101,20 @@ func TestFraming(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields string
 		body   string
-		status string
+		status int
 		bodies string // received by the upstream
 	}{
-		"two lengths":           {fmt.Sprintf("Content-Length: %d\r\nContent-Length: 1\r\n", len(form)), form, "400", ""},
-		"the same length twice": {fmt.Sprintf("Content-Length: %d\r\nContent-Length: %[1]d\r\n", len(form)), form, "200", form},
-		"chunked and a length":  {"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(form), form), "200", form},
-		"another coding":        {"Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n", "501", ""},
-		"a length below zero":   {"Content-Length: -1\r\n", form, "400", ""},
+		"two lengths":           {fmt.Sprintf("Content-Length: %d\r\nContent-Length: 1\r\n", len(form)), form, 400, ""},
+		"the same length twice": {fmt.Sprintf("Content-Length: %d\r\nContent-Length: %[1]d\r\n", len(form)), form, 200, form},
+		"chunked and a length":  {"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(form), form), 200, form},
+		"another coding":        {"Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n", 501, ""},
+		"a length below zero":   {"Content-Length: -1\r\n", form, 400, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 5)
 			w.upstream(issues("shop", ""))
-			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-			check.OK(t, err)
-			defer func() { _ = conn.Close() }()
-			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n%s\r\n%s", tokenPath, tc.fields, tc.body)
-			check.OK(t, err)
-			line, err := bufio.NewReader(conn).ReadString('\n')
-			check.OK(t, err)
-			check.Equal(t, "status", strings.Fields(line)[1], tc.status)
+			status := w.raw("POST " + tokenPath + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: " + formType + "\r\n" + tc.fields + "\r\n" + tc.body)
+			check.Equal(t, "status", status, tc.status)
 			var bodies []string
 			for _, came := range w.came {
 				bodies = append(bodies, strings.SplitN(came, " ", 3)[2])
@@ -138,13 +130,8 @@ func TestJSONBodies(t *testing.T) {
 	w.upstream(issues("ada", ""))
 	body := `{"grant_type":"password", "client_id":"shop", "username":"ada", "password":"p"}`
 	for _, want := range []int{200, 429} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader(body))
-		check.OK(t, err)
-		req.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(req)
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
-		check.Equal(t, "status", res.StatusCode, want)
+		got := w.do(http.MethodPost, tokenPath, strings.NewReader(body), map[string]string{"Content-Type": "application/json"})
+		check.Equal(t, "status", got.status, want)
 	}
 	check.Equal(t, "at the upstream", strings.Join(w.came, "|"), "POST "+tokenPath+" "+body)
 }

@@ -55,19 +55,9 @@ type asked struct {
 }
 
 func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
-	method, from, kind := q.method, q.from, q.kind
-	if method == "" {
-		method = http.MethodPost
-	}
-	if from == "" {
-		from = "192.0.2.1"
-	}
-	if kind == "" {
-		kind = "application/x-www-form-urlencoded"
-	}
-	r := httptest.NewRequest(method, cmp.Or(q.path, gateway.DecidePath)+q.query, strings.NewReader(q.body))
-	r.Header.Set("Content-Type", kind)
-	r.Header.Set("X-Forwarded-For", from)
+	r := httptest.NewRequest(cmp.Or(q.method, http.MethodPost), cmp.Or(q.path, gateway.DecidePath)+q.query, strings.NewReader(q.body))
+	r.Header.Set("Content-Type", cmp.Or(q.kind, formType))
+	r.Header.Set("X-Forwarded-For", cmp.Or(q.from, "192.0.2.1"))
 	r.Header.Set("X-Forwarded-Uri", q.uri)
 	if q.basic != "" {
 		r.SetBasicAuth(q.basic, "secret")
@@ -172,13 +162,3 @@ func TestDeciderAnswers(t *testing.T) {
 	check.Equal(t, "body", strings.Contains(denied.Body.String(), `"error":"temporarily_unavailable"`), true)
 }
 
-// TestDeciderDefects checks that defects are handled as at the gateway.
-func TestDeciderDefects(t *testing.T) {
-	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
-		h := newDecider(t, func(o *gateway.Options) {
-			o.OnError = on
-			o.Limiter.Policies = func() limiter.Policies { panic("a defect") }
-		})
-		check.Equal(t, string(on), (&asked{body: "client_id=shop"}).send(h).Code, want)
-	}
-}

@@ -1,12 +1,8 @@
 package gateway_test
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -34,16 +30,8 @@ func TestNoOtherProtocol(t *testing.T) {
 					_ = c.Close()
 				}
 			})
-			c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-			check.OK(t, err)
-			_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "+protocol+
-				"\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
-			check.OK(t, err)
-			res, err := http.ReadResponse(bufio.NewReader(c), nil)
-			check.OK(t, err)
-			check.OK(t, res.Body.Close())
-			check.Equal(t, "status", res.StatusCode, want)
-			check.OK(t, c.Close())
+			check.Equal(t, "status", w.raw("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "+protocol+
+				"\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"), want)
 		})
 	}
 }

@@ -43,8 +43,8 @@ func TestEachWriteIsBounded(t *testing.T) {
 	w := newWorld(t, 1)
 	serve := func(path string) *deadlines {
 		out := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r := tokenRequest(t.Context())
+		r.URL.Path = path
 		w.ServeHTTP(out, r)
 		return out
 	}

@@ -16,7 +16,6 @@ import (
 // reason why there is no answer.
 func TestExchanges(t *testing.T) {
 	const token, other = tokenPath, "/login"
-	aborts := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	halves := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "20")
 		_, _ = w.Write([]byte("half"))
@@ -31,10 +30,10 @@ func TestExchanges(t *testing.T) {
 		"token":                {token, issues("alice", ""), gateway.Exchange{Token: true, Status: 200}},
 		"refused":              {token, fails, gateway.Exchange{Token: true, Status: 401}},
 		"other":                {other, fails, gateway.Exchange{Status: 401}},
-		"token, no answer":     {token, aborts, gateway.Exchange{Token: true, Missing: gateway.NoAnswer}},
+		"token, no answer":     {token, breaksOff, gateway.Exchange{Token: true, Missing: gateway.NoAnswer}},
 		"token, half a body":   {token, halves, gateway.Exchange{Token: true, Missing: gateway.NoAnswer}},
 		"token, slow":          {token, sleeps, gateway.Exchange{Token: true, Missing: gateway.Timeout}},
-		"other, no answer":     {other, aborts, gateway.Exchange{Missing: gateway.NoAnswer}},
+		"other, no answer":     {other, breaksOff, gateway.Exchange{Missing: gateway.NoAnswer}},
 		"other, client is off": {other, sleeps, gateway.Exchange{Missing: gateway.HungUp}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +61,7 @@ func TestExchanges(t *testing.T) {
 			if tc.want.Missing == gateway.HungUp {
 				go func() { <-came; hangUp() }()
 			}
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tc.path, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-			check.OK(t, err)
-			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req := w.request(ctx, http.MethodPost, tc.path, strings.NewReader("client_id=shop&grant_type=client_credentials"))
 			if res, err := http.DefaultClient.Do(req); err == nil {
 				check.OK(t, res.Body.Close())
 			}

@@ -1,9 +1,7 @@
 package gateway_test
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,22 +25,14 @@ func TestFieldsOfTheHop(t *testing.T) {
 		}
 		issues("shop", "")(rw, r)
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath+"?tenant=a",
-		strings.NewReader("client_id=shop&grant_type=client_credentials"))
-	check.OK(t, err)
-	for name, value := range map[string]string{
-		"Content-Type": "application/x-www-form-urlencoded", "Connection": "X-Own", "X-Own": "1", "Te": "trailers", "Upgrade": "h2c",
+	answered := w.do(http.MethodPost, tokenPath+"?tenant=a", strings.NewReader("client_id=shop&grant_type=client_credentials"), map[string]string{
+		"Connection": "X-Own", "X-Own": "1", "Te": "trailers", "Upgrade": "h2c",
 		"Proxy-Authorization": "Basic YTpi", "Expect": "100-continue", "Forwarded": "for=198.51.100.7", "X-Forwarded-For": "198.51.100.7",
 		"X-Forwarded-Port": "666", "X-Forwarded-Prefix": "/evil", "X-Real-Ip": "198.51.100.7", "X_Forwarded_For": "198.51.100.7",
 		"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Dpop": "proof", "User-Agent": "",
 		"Accept-Encoding": "gzip",
-	} {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	check.OK(t, err)
-	check.OK(t, res.Body.Close())
-	check.Equal(t, "status", res.StatusCode, 200)
+	})
+	check.Equal(t, "status", answered.status, 200)
 	for name, want := range map[string]string{
 		"Content-Type": "application/x-www-form-urlencoded", "Dpop": "proof", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "",
 		"X-Forwarded-Host": "", "X-Own": "", "Te": "", "Upgrade": "", "Proxy-Authorization": "",
@@ -50,9 +40,9 @@ func TestFieldsOfTheHop(t *testing.T) {
 	} {
 		check.Equal(t, "at the upstream "+name, strings.Join(got.Values(name), "|"), want)
 	}
-	check.Equal(t, "Host is the upstream's", host != "" && host != req.Host, true)
+	check.Equal(t, "Host", host, w.upstreamHost)
 	for name, want := range map[string]string{"X-Hop": "", "Keep-Alive": "", "Proxy-Authenticate": "", "Set-Cookie": "a=b", "X-End": "2"} {
-		check.Equal(t, "at the client "+name, res.Header.Get(name), want)
+		check.Equal(t, "at the client "+name, answered.header.Get(name), want)
 	}
 }
 
@@ -64,11 +54,7 @@ func TestNoBody(t *testing.T) {
 		length = strings.Join(append(r.TransferEncoding, r.Header["Content-Length"]...), ", ")
 		issues("shop", "")(rw, r)
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, http.NoBody)
-	check.OK(t, err)
-	res, err := http.DefaultClient.Do(req)
-	check.OK(t, err)
-	check.OK(t, res.Body.Close())
+	w.do(http.MethodPost, tokenPath, http.NoBody, nil)
 	check.Equal(t, "length of the body", length, "0")
 }
 
@@ -80,10 +66,7 @@ func TestBrokenAfterTheStart(t *testing.T) {
 		rw.Header().Set("Content-Length", "4000000")
 		_, _ = io.WriteString(rw, `{"access_token":"`+strings.Repeat("x", 2<<20))
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-	check.OK(t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(w.request(t.Context(), http.MethodPost, tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials")))
 	check.OK(t, err)
 	check.Equal(t, "status", res.StatusCode, 200)
 	_, err = io.Copy(io.Discard, res.Body)
@@ -98,15 +81,7 @@ func TestMethodsOfOtherProtocols(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)
 	for _, line := range []string{"CONNECT idp.example:443", "PRI *"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		check.OK(t, err)
-		_, err = io.WriteString(conn, line+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		check.OK(t, err)
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
-		check.Equal(t, line, res.StatusCode, http.StatusMethodNotAllowed)
-		check.OK(t, conn.Close())
+		check.Equal(t, line, w.raw(line+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), http.StatusMethodNotAllowed)
 	}
 	w.wantCame(0)
 }

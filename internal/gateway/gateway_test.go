@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -126,15 +127,40 @@ func (w *world) token(form string) answer {
 
 func (w *world) send(method, path, body string) answer {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
-	check.OK(w.t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return w.do(method, path, strings.NewReader(body), nil)
+}
+
+// do sends a form with these fields instead of the usual ones.
+func (w *world) do(method, path string, body io.Reader, fields map[string]string) answer {
+	w.t.Helper()
+	req := w.request(w.t.Context(), method, path, body)
+	for name, value := range fields {
+		req.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	check.OK(w.t, err)
 	text, err := io.ReadAll(resp.Body)
 	check.OK(w.t, err)
 	check.OK(w.t, resp.Body.Close())
 	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+// request returns a request with a form, to be sent over the network.
+func (w *world) request(ctx context.Context, method, path string, body io.Reader) *http.Request {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, body)
+	check.OK(w.t, err)
+	req.Header.Set("Content-Type", formType)
+	return req
+}
+
+// under puts all clients under other settings.
+func under(t *testing.T, change func(*ratelimit.Settings)) func(*gateway.Options) {
+	t.Helper()
+	settings := ratelimit.DefaultSettings()
+	change(&settings)
+	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	return func(o *gateway.Options) { o.Limiter.Policies = func() limiter.Policies { return policies } }
 }
 
 func (w *world) wantStatus(what, form string, want int) {
@@ -257,35 +283,6 @@ func TestTruncated(t *testing.T) {
 	check.Equal(t, "unreachable, issued", []uint64{stats[gateway.Unreachable], stats[gateway.Issued]}, []uint64{1, 1})
 }
 
-// TestDryRunHoldsNobody checks that dry-run mode denies no request, even with too many requests in
-// progress.
-func TestDryRunHoldsNobody(t *testing.T) {
-	settings := ratelimit.DefaultSettings()
-	settings.Mode = ratelimit.DryRun
-	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	w := newWorld(t, 1, func(o *gateway.Options) {
-		o.Limiter.Policies = func() limiter.Policies { return policies }
-	})
-	w.upstream(fails)
-	for range 5 {
-		w.wantStatus("a guess", "grant_type=client_credentials", 401)
-	}
-	under, end, done := make(chan struct{}), make(chan struct{}), make(chan int)
-	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
-		under <- struct{}{}
-		<-end
-		fails(rw, r)
-	})
-	for range 5 {
-		go func() { done <- w.token("grant_type=client_credentials").status }()
-		<-under
-	}
-	close(end)
-	for range 5 {
-		check.Equal(t, "status", <-done, 401)
-	}
-}
-
 // TestUsernamesInAnyCase checks that another spelling of a username gives no additional quota. If
 // the upstream knows both spellings as users, each counts separately.
 func TestUsernamesInAnyCase(t *testing.T) {
@@ -346,47 +343,6 @@ func TestRefused(t *testing.T) {
 		check.Equal(t, path, w.send(http.MethodPost, path, "client_id=a&client_id=b").status, 400)
 	}
 	w.wantCame(0)
-}
-
-// TestStrangersHoldLittle checks that a caller that gets no tokens may have only a few requests in
-// progress, until one request gets a token.
-func TestStrangersHoldLittle(t *testing.T) {
-	w := newWorld(t, 100)
-	w.upstream(fails)
-	for range 5 {
-		w.wantStatus("wrong secret", "grant_type=client_credentials", 401)
-	}
-	under, end := make(chan struct{}), make(chan struct{})
-	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
-		under <- struct{}{}
-		<-end
-		fails(rw, r)
-	})
-	done := make(chan int)
-	for range 2 {
-		go func() { done <- w.token("grant_type=client_credentials").status }()
-		<-under
-	}
-	w.wantStatus("a third one", "grant_type=client_credentials", 429)
-	close(end)
-	for range 2 {
-		check.Equal(t, "status", <-done, 401)
-	}
-	w.upstream(issues("shop", ""))
-	w.wantStatus("a right secret", "grant_type=client_credentials", 200)
-	var all sync.WaitGroup
-	all.Add(3)
-	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
-		all.Done()
-		all.Wait()
-		issues("shop", "")(rw, r)
-	})
-	for range 3 {
-		go func() { done <- w.token("grant_type=client_credentials").status }()
-	}
-	for range 3 {
-		check.Equal(t, "status of three at once", <-done, 200)
-	}
 }
 
 // TestDefects checks that after a defect in a check requests pass, or not, depending on

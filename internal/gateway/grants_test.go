@@ -7,10 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/check/testworld"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -19,10 +16,7 @@ func onlyFor(t *testing.T, grants ratelimit.Grants) func(*gateway.Options) {
 	t.Helper()
 	limit := ratelimit.NewLimit("some", 1, time.Minute)
 	limit.Grants = grants
-	settings := ratelimit.DefaultSettings()
-	settings.Default.User = []ratelimit.Limit{limit}
-	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	return func(o *gateway.Options) { o.Limiter.Policies = func() limiter.Policies { return policies } }
+	return under(t, func(s *ratelimit.Settings) { s.Default.User = []ratelimit.Limit{limit} })
 }
 
 const exchange = "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=s"

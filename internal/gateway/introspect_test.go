@@ -13,13 +13,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/check/testworld"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
-	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -128,9 +125,7 @@ func TestIntrospectedTooLate(t *testing.T) {
 // TestNotIntrospected checks that there is no request to the endpoint if the user is known, if
 // there is no user or no token, or if nothing counts.
 func TestNotIntrospected(t *testing.T) {
-	settings := ratelimit.DefaultSettings()
-	settings.Mode = ratelimit.Off
-	off := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	off := under(t, func(s *ratelimit.Settings) { s.Mode = ratelimit.Off })
 	for name, tc := range map[string]struct {
 		form     string
 		upstream http.HandlerFunc
@@ -150,7 +145,7 @@ func TestNotIntrospected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
 				if tc.off {
-					o.Limiter.Policies = func() limiter.Policies { return off }
+					off(o)
 				}
 			})
 			w.upstream(tc.upstream)

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -32,27 +33,16 @@ func (w *world) ask(s *sent) {
 	if s.inChunks {
 		body = struct{ io.Reader }{body}
 	}
-	method, kind := http.MethodPost, formType
-	if s.method != "" {
-		method = s.method
-	}
-	if s.kind != "" {
-		kind = s.kind
-	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+s.path, body)
-	check.OK(w.t, err)
-	req.Header.Set("Content-Type", kind)
+	method, fields := cmp.Or(s.method, http.MethodPost), map[string]string{"Content-Type": cmp.Or(s.kind, formType)}
 	if s.encoding != "" {
-		req.Header.Set("Content-Encoding", s.encoding)
+		fields["Content-Encoding"] = s.encoding
 	}
 	w.mu.Lock()
 	w.came = nil
 	w.mu.Unlock()
-	resp, err := http.DefaultClient.Do(req)
-	check.OK(w.t, err)
-	check.OK(w.t, resp.Body.Close())
-	check.Equal(w.t, "status", resp.StatusCode, s.want)
-	if resp.StatusCode == http.StatusOK {
+	got := w.do(method, s.path, body, fields).status
+	check.Equal(w.t, "status", got, s.want)
+	if got == http.StatusOK {
 		check.Equal(w.t, "the upstream gets it unchanged", w.came, []string{method + " " + s.path + " " + s.body})
 	}
 }

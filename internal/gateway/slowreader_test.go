@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -26,21 +25,16 @@ func (s stuck) Write(b []byte) (int, error) {
 func TestSlowReaderTakesNoRoom(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)
-	request := func() *http.Request {
-		r := httptest.NewRequest(http.MethodPost, tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		return r
-	}
 	slow, done := stuck{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}, make(chan struct{})
 	go func() {
 		defer close(done)
-		w.ServeHTTP(slow, request())
+		w.ServeHTTP(slow, tokenRequest(t.Context()))
 	}()
 	<-slow.writes
 	check.Equal(t, "under way", w.Stats().UnderWay, 0)
 	w.upstream(issues("shop", ""))
 	rec := httptest.NewRecorder()
-	w.ServeHTTP(rec, request())
+	w.ServeHTTP(rec, tokenRequest(t.Context()))
 	check.Equal(t, "status of the next request", rec.Code, 200)
 	close(slow.read)
 	<-done

@@ -21,9 +21,7 @@ func TestStrangersWhoHangUp(t *testing.T) {
 		fails(rw, r)
 	})
 	ask := func(ctx context.Context) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-		check.OK(t, err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req := w.request(ctx, http.MethodPost, tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
 		if res, err := http.DefaultClient.Do(req); err == nil {
 			_ = res.Body.Close()
 			t.Error("it was answered")
@@ -58,24 +56,10 @@ func TestStrangersWhoHangUp(t *testing.T) {
 // guesses of others at the same address.
 func TestGuessesOfForeignPages(t *testing.T) {
 	w := newWorld(t, 100)
-	guesses := func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusUnauthorized)
-		_, _ = rw.Write([]byte(`{"error":"invalid_client"}`))
-	}
 	ask := func(header, value string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-		check.OK(t, err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Header.Set(header, value)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return 0
-		}
-		_ = res.Body.Close()
-		return res.StatusCode
+		return w.do(http.MethodPost, tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"), map[string]string{header: value}).status
 	}
-	w.upstream(guesses)
+	w.upstream(fails)
 	for range 10 {
 		check.Equal(t, "a guess", ask("Sec-Fetch-Site", "cross-site"), 401)
 		check.Equal(t, "a guess", ask("Origin", "https://evil.example"), 401)
@@ -84,7 +68,7 @@ func TestGuessesOfForeignPages(t *testing.T) {
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
 		under <- struct{}{}
 		<-answer
-		guesses(rw, r)
+		fails(rw, r)
 	})
 	done := make(chan int)
 	begin := func(header, value string) {

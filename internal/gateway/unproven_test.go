@@ -11,10 +11,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/check/testworld"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -226,12 +223,7 @@ func TestWhoMayGuess(t *testing.T) {
 		"proven":  {edit: func(*ratelimit.Settings) {}, prove: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := ratelimit.DefaultSettings()
-			tt.edit(&settings)
-			policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-			w := newWorld(t, 100, func(o *gateway.Options) {
-				o.Limiter.Policies = func() limiter.Policies { return policies }
-			})
+			w := newWorld(t, 100, under(t, tt.edit))
 			w.upstream(fails)
 			for i := range 6 {
 				w.send(http.MethodPost, tokenPath, fmt.Sprint("grant_type=client_credentials&client_id=shop&client_secret=guess", i))
