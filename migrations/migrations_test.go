@@ -94,9 +94,8 @@ func TestUpFromMany(t *testing.T) {
 // TestUpAfterCrash: everything was done, but the record was not written.
 func TestUpAfterCrash(t *testing.T) {
 	db, ctx := fresh(t), t.Context()
-	if _, err := Up(ctx, db); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Up(ctx, db)
+	check.OK(t, err)
 	check.OK(t, db.Collection(collection).Drop(ctx))
 	if report, err := Up(ctx, db); err != nil || len(report.Applied) != len(All()) {
 		t.Errorf("%+v, %v", report, err)
@@ -123,10 +122,9 @@ func TestLacking(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	db, ctx := fresh(t), t.Context()
-	if _, err := Up(ctx, db); err != nil {
-		t.Fatal(err)
-	}
-	_, err := db.Collection(collection).UpdateByID(ctx, 1, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
+	_, err := Up(ctx, db)
+	check.OK(t, err)
+	_, err = db.Collection(collection).UpdateByID(ctx, 1, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
 	check.OK(t, err)
 	if _, err := Status(ctx, db); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "0001_layout") {
 		t.Errorf("got %v", err)
@@ -135,12 +133,10 @@ func TestChanged(t *testing.T) {
 
 func TestNewerIsFine(t *testing.T) {
 	db, ctx := fresh(t), t.Context()
-	if _, err := Up(ctx, db); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Collection(collection).InsertOne(ctx, entry{Number: 99, Name: "of_the_future", Checksum: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Up(ctx, db)
+	check.OK(t, err)
+	_, err = db.Collection(collection).InsertOne(ctx, entry{Number: 99, Name: "of_the_future", Checksum: "x"})
+	check.OK(t, err)
 	if pending, err := Pending(ctx, db); err != nil || len(pending) > 0 {
 		t.Errorf("%v, %v", pending, err)
 	}
@@ -185,9 +181,8 @@ func TestLayout(t *testing.T) {
 // TestTTL: the server removes what has expired, and only that.
 func TestTTL(t *testing.T) {
 	db := fresh(t)
-	if _, err := Up(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Up(t.Context(), db)
+	check.OK(t, err)
 	c := db.Collection("revocations")
 	if _, err := c.InsertMany(t.Context(), []any{
 		bson.D{{Key: "_id", Value: "past"}, {Key: "expire", Value: time.Now().Add(-time.Second)}},

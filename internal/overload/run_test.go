@@ -148,9 +148,8 @@ func TestNoRoomIsAnOverload(t *testing.T) {
 	s.MaxInFlight = 10
 	g := New(s, nil)
 	for range 7 {
-		if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := g.Admit(t.Context(), &Request{Class: Introspection})
+		check.OK(t, err)
 	}
 	if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err == nil {
 		t.Fatal("there is room for an eighth")

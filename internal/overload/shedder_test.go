@@ -144,9 +144,8 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if CallerGone(ctx) {
 		t.Error("a caller who is there is taken to have gone")
 	}
-	if _, err := client.Write([]byte("more")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.Write([]byte("more"))
+	check.OK(t, err)
 	if CallerGone(ctx) {
 		t.Error("a caller who has sent more is taken to have gone")
 	}

@@ -88,9 +88,8 @@ func benchStore(b *testing.B, monitor *event.CommandMonitor) *Store {
 	check.OK(b, err)
 	s := newStore(client, database)
 	b.Cleanup(func() { _ = s.Close() })
-	if _, err := s.Migrate(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	_, err = s.Migrate(b.Context())
+	check.OK(b, err)
 	return s
 }
 

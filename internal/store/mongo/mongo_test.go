@@ -21,9 +21,8 @@ func location(t *testing.T) string {
 	s, err := Open(t.Context(), Options{URI: uri, Database: database})
 	check.OK(t, err)
 	defer func() { _ = s.Close() }()
-	if _, err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Migrate(t.Context())
+	check.OK(t, err)
 	return uri + " " + database
 }
 
@@ -56,9 +55,8 @@ func putDocument(t *testing.T, s *Store, doc bson.D) {
 		}
 	}
 	anything := options.Replace().SetUpsert(true).SetBypassDocumentValidation(true)
-	if _, err := s.counters.ReplaceOne(t.Context(), byID(id), doc, anything); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.counters.ReplaceOne(t.Context(), byID(id), doc, anything)
+	check.OK(t, err)
 }
 
 func TestMain(m *testing.M) {

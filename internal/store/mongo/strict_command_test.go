@@ -17,9 +17,8 @@ import (
 // and ignores no part of a command.
 func TestServerRefusesCommands(t *testing.T) {
 	c := scratch(t)
-	if _, err := c.InsertOne(t.Context(), byID(1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.InsertOne(t.Context(), byID(1))
+	check.OK(t, err)
 	update := func(statements ...any) bson.D {
 		return fields(field("update", "scratch"), field("updates", append(bson.A{}, statements...)))
 	}
@@ -134,9 +133,8 @@ func TestServerCounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := scratch(t)
 			docs := bson.A{fields(byID("there"), field("n", int64(7))), fields(byID("also there"), field("n", int64(7)))}
-			if _, err := c.InsertMany(t.Context(), docs); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.InsertMany(t.Context(), docs)
+			check.OK(t, err)
 			result := c.Database().RunCommand(t.Context(), tt.command)
 			raw, err := result.Raw()
 			var partial mongo.CommandError
@@ -167,9 +165,8 @@ func TestServerReadsWhole(t *testing.T) {
 		}
 		return doc
 	}
-	if _, err := c.InsertMany(t.Context(), bson.A{fields(byID("x"), all(0)), fields(byID("y"), all(0))}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.InsertMany(t.Context(), bson.A{fields(byID("x"), all(0)), fields(byID("y"), all(0))})
+	check.OK(t, err)
 	failed := make(chan error, 1)
 	go func() {
 		for round := range rounds {

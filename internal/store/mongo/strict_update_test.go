@@ -91,9 +91,8 @@ func (tt *strictUpdate) run(t *testing.T, c *mongo.Collection) {
 	t.Helper()
 	id := fields(field("clientId", "shop"), field("username", tt.name))
 	if tt.before != nil {
-		if _, err := c.InsertOne(t.Context(), fields(byID(id), tt.before)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.InsertOne(t.Context(), fields(byID(id), tt.before))
+		check.OK(t, err)
 	}
 	_, err := c.UpdateOne(t.Context(), fields(byID(id), tt.filter), tt.update, options.UpdateOne().SetUpsert(!tt.plain))
 	switch {

@@ -119,9 +119,8 @@ func stopNode(t *testing.T, n *node, patience time.Duration) syncer.Left {
 
 func deliverAll(t *testing.T, proxy *mongotest.Proxy) {
 	t.Helper()
-	if _, err := proxy.Deliver(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := proxy.Deliver()
+	check.OK(t, err)
 }
 
 func countAll(t *testing.T, s *Store) (sum int64) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
@@ -137,7 +138,7 @@ func (s suite) unclosed() suite {
 	}
 	var err error
 	s.Backend, err = s.Open(s.Context(), s.location)
-	succeed(s.T, "open", err)
+	check.OK(s.T, err, "open")
 	return s
 }
 
@@ -145,7 +146,7 @@ func (s suite) unclosed() suite {
 func (s suite) open() suite {
 	s.Helper()
 	s = s.unclosed()
-	s.Cleanup(func() { succeed(s.T, "close", s.Close()) })
+	s.Cleanup(func() { check.OK(s.T, s.Close(), "close") })
 	return s
 }
 
@@ -172,31 +173,31 @@ func (s suite) check(ok bool, format string, args ...any) {
 
 func (s suite) sweep(now time.Time) {
 	s.Helper()
-	succeed(s.T, "sweep", s.Sweep(s.Context(), s.Backend, now))
+	check.OK(s.T, s.Sweep(s.Context(), s.Backend, now), "sweep")
 }
 
 func (s suite) now() time.Time {
 	s.Helper()
 	at, err := s.Now(s.Context())
-	succeed(s.T, "now", err)
+	check.OK(s.T, err, "now")
 	return at
 }
 
 func (s suite) put(r store.Record, seen store.Seen) store.Seen {
 	s.Helper()
 	next, err := s.Put(s.Context(), s.table, r, seen)
-	succeed(s.T, fmt.Sprintf("put %.40q", r.Key), err)
+	check.OK(s.T, err, fmt.Sprintf("put %.40q", r.Key))
 	return next
 }
 
 func (s suite) putAll(records ...store.Record) {
 	s.Helper()
-	succeed(s.T, "put all", s.PutAll(s.Context(), s.table, records))
+	check.OK(s.T, s.PutAll(s.Context(), s.table, records), "put all")
 }
 
 func (s suite) delete(key string) {
 	s.Helper()
-	succeed(s.T, "delete "+key, s.Delete(s.Context(), s.table, nil, key))
+	check.OK(s.T, s.Delete(s.Context(), s.table, nil, key), "delete "+key)
 }
 
 func (s suite) get(key string) (found *store.Record) {
@@ -207,17 +208,17 @@ func (s suite) get(key string) (found *store.Record) {
 		found = &r
 		return nil
 	}, key)
-	succeed(s.T, fmt.Sprintf("get %.40q", key), err)
+	check.OK(s.T, err, fmt.Sprintf("get %.40q", key))
 	return found
 }
 
 func (s suite) list(q store.Query) (records []store.Record) {
 	s.Helper()
-	succeed(s.T, "list", s.List(s.Context(), s.table, q, func(r store.Record) error {
+	check.OK(s.T, s.List(s.Context(), s.table, q, func(r store.Record) error {
 		r.Value = bytes.Clone(r.Value)
 		records = append(records, r)
 		return nil
-	}))
+	}), "list")
 	return records
 }
 
@@ -316,7 +317,7 @@ func deleting(key string) store.Write {
 func (s suite) append(n int64, writes ...store.Write) store.Mark {
 	s.Helper()
 	m, err := s.Append(s.Context(), entry(n), writes...)
-	succeed(s.T, fmt.Sprintf("append %d", n), err)
+	check.OK(s.T, err, fmt.Sprintf("append %d", n))
 	s.check(m.Number == n, "appended %d as %d", n, m.Number)
 	return m
 }
@@ -324,7 +325,7 @@ func (s suite) append(n int64, writes ...store.Write) store.Mark {
 func (s suite) trail(after store.Mark, limit int) ([]store.Entry, store.Mark) {
 	s.Helper()
 	entries, newest, err := s.Trail(s.Context(), after, limit)
-	succeed(s.T, fmt.Sprintf("trail after %+v", after), err)
+	check.OK(s.T, err, fmt.Sprintf("trail after %+v", after))
 	return entries, newest
 }
 
@@ -332,17 +333,17 @@ func (s suite) newest() store.Mark {
 	s.Helper()
 	_, newest, err := s.Trail(s.Context(), store.Mark{}, 0)
 	if !errors.Is(err, store.ErrMarkLost) {
-		succeed(s.T, "trail", err)
+		check.OK(s.T, err, "trail")
 	}
 	return newest
 }
 
 func (s suite) history(before int64) (entries []store.Entry) {
 	s.Helper()
-	succeed(s.T, "history", s.History(s.Context(), before, func(e store.Entry) error {
+	check.OK(s.T, s.History(s.Context(), before, func(e store.Entry) error {
 		entries = append(entries, e)
 		return nil
-	}))
+	}), "history")
 	return entries
 }
 

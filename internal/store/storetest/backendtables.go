@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 )
 
@@ -48,9 +49,9 @@ func statesDiffer(s suite) {
 		s.Helper()
 		for _, seen := range states {
 			_, err := s.Put(s.Context(), s.table, numbered("key", 100), seen)
-			failWith(s.T, "put "+about, store.ErrConflict, err)
+			check.ErrorIs(s.T, err, store.ErrConflict, "put "+about)
 			if seen != (store.Seen{}) {
-				failWith(s.T, "delete "+about, store.ErrConflict, s.Delete(s.Context(), s.table, &seen, "key"))
+				check.ErrorIs(s.T, s.Delete(s.Context(), s.table, &seen, "key"), store.ErrConflict, "delete "+about)
 			}
 		}
 		s.haveNumbers(about, map[string]int64{"key": n})
@@ -61,7 +62,7 @@ func statesDiffer(s suite) {
 		store.Seen{Version: 1}, store.Seen{Nonce: first.Nonce})
 	second := s.put(numbered("key", 2), first)
 	refuse("what was written meanwhile", 2, store.Seen{}, first)
-	succeed(s.T, "delete", s.Delete(s.Context(), s.table, &second, "key"))
+	check.OK(s.T, s.Delete(s.Context(), s.table, &second, "key"), "delete")
 	refuse("what was deleted", -1, first, second)
 	again := s.put(numbered("key", 3), store.Seen{})
 	refuse("what was created anew", 3, store.Seen{}, first, second)
@@ -84,17 +85,17 @@ func manyKeys(s suite) {
 	s.putAll(records...)
 	got := map[string]int64{}
 	each := func(r store.Record) error { got[r.Key] = number(&r); return nil }
-	succeed(s.T, "get nothing", errors.Join(s.Get(s.Context(), s.table, each), s.Get(s.Context(), s.table, each, "none", "a")))
+	check.OK(s.T, errors.Join(s.Get(s.Context(), s.table, each), s.Get(s.Context(), s.table, each, "none", "a")), "get nothing")
 	s.check(len(got) == 0, "got %v", got)
-	succeed(s.T, "get", s.Get(s.Context(), s.table, each, keys...))
+	check.OK(s.T, s.Get(s.Context(), s.table, each, keys...), "get")
 	s.check(len(got) == len(records) && got["key 0099"] == 100, "got %d of %d records: %d", len(got), len(records), got["key 0099"])
 	calls := 0
 	failing := func(store.Record) error { calls++; return os.ErrInvalid }
-	failWith(s.T, "get", os.ErrInvalid, s.Get(s.Context(), s.table, failing, keys...))
-	failWith(s.T, "list", os.ErrInvalid, s.List(s.Context(), s.table, store.Query{}, failing))
-	succeed(s.T, "delete none", s.DeleteAll(s.Context(), s.table))
+	check.ErrorIs(s.T, s.Get(s.Context(), s.table, failing, keys...), os.ErrInvalid, "get")
+	check.ErrorIs(s.T, s.List(s.Context(), s.table, store.Query{}, failing), os.ErrInvalid, "list")
+	check.OK(s.T, s.DeleteAll(s.Context(), s.table), "delete none")
 	s.check(calls == 2 && len(s.keys(store.Query{})) == len(records), "%d calls, and %d records", calls, len(s.keys(store.Query{})))
-	succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, append(keys[2:], keys[2:]...)...))
+	check.OK(s.T, s.DeleteAll(s.Context(), s.table, append(keys[2:], keys[2:]...)...), "delete")
 	s.haveKeys("key 0000")
 	equal(s.T, "keys of the owner", []string{"key 0000"}, s.keys(store.Query{Owner: "owner"}))
 }
@@ -135,7 +136,7 @@ func putAllAtOnce(s suite) {
 	}
 	errs := make([]error, writers)
 	together(writers, func(i int) { errs[i] = both[i%2].PutAll(s.Context(), s.table, records[i]) })
-	succeed(s.T, "put all", errors.Join(errs...))
+	check.OK(s.T, errors.Join(errs...), "put all")
 	s.haveNumbers("the greatest versions", greatest)
 }
 
@@ -255,7 +256,7 @@ func listsPage(s suite) {
 		equal(s.T, fmt.Sprintf("what stays, by %+v", q), stay[:len(stay)-len(q.Prefix)*20], keys) // 100 begin with 0
 	}
 	ended.Store(true)
-	succeed(s.T, "change", <-changed)
+	check.OK(s.T, <-changed, "change")
 }
 
 // listsChanged: a query selects records written since, and also a write dated a second earlier,
@@ -323,11 +324,11 @@ func listsReenter(s suite) {
 		s.put(numbered(fmt.Sprint("key ", n), n), store.Seen{})
 	}
 	big := fmt.Appendf(nil, `{"n":7,"s":"%s"}`, bytes.Repeat([]byte("x"), 1<<20))
-	succeed(s.T, "list", s.List(s.Context(), s.table, store.Query{Prefix: "key "}, func(r store.Record) error {
+	check.OK(s.T, s.List(s.Context(), s.table, store.Query{Prefix: "key "}, func(r store.Record) error {
 		s.put(store.Record{Key: "big " + r.Key, Value: big}, store.Seen{})
 		s.put(numbered(r.Key, 100), r.Seen())
 		return nil
-	}))
+	}), "list")
 	s.haveNumbers("written", map[string]int64{"key 7": 100, "big key 0": 7, "big key 7": 7})
 }
 
@@ -360,7 +361,7 @@ func valuesReturn(s suite) {
 		r := store.Record{Key: oddNames[i], Value: []byte(value), Owner: oddNames[i+1], Expires: times[i%len(times)], Version: 77, Nonce: 77, Changed: Epoch}
 		e := store.Entry{Number: int64(i + 1), Nonce: 77, At: times[4-i%4], Value: r.Value, Refs: []store.Ref{{Table: "x", Key: "x"}}}
 		m, err := s.Append(s.Context(), e, store.Write{Table: trailed, Record: r}, writing("second", 1))
-		succeed(s.T, "append", err)
+		check.OK(s.T, err, "append")
 		got := s.history(0)[0]
 		s.sameValue(e.Value, got.Value)
 		e.Nonce, e.At, e.Value, got.Value = m.Nonce, e.At.Truncate(time.Millisecond), nil, nil // and 77 was not taken
@@ -400,7 +401,7 @@ func valuesBounded(s suite) {
 	s.delete(largest.Key)
 	s.putAll(largest)
 	s.same(largest, s.get(largest.Key))
-	succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, largest.Key))
+	check.OK(s.T, s.DeleteAll(s.Context(), s.table, largest.Key), "delete")
 	largest.Value = sized("", store.MaxValue-len(entry(1).Value)).Value
 	s.append(1, store.Write{Table: trailed, Record: largest})
 	s.in(trailed).same(largest, s.in(trailed).get(largest.Key))
@@ -425,7 +426,7 @@ func valuesBounded(s suite) {
 	s.haveHistory(1, 1)
 	s.put(store.Record{Key: "\ufffd", Value: []byte("{}"), Owner: "\ufffd"}, store.Seen{}) // other programs convert invalid UTF-8 to this
 	for _, key := range []string{"", "\xff", "a\xc3", strings.Repeat("k", 40_000)} {
-		succeed(s.T, "delete", errors.Join(s.Delete(s.Context(), s.table, nil, key), s.DeleteAll(s.Context(), s.table, key)))
+		check.OK(s.T, errors.Join(s.Delete(s.Context(), s.table, nil, key), s.DeleteAll(s.Context(), s.table, key)), "delete")
 		s.check(s.get(key) == nil && (key == "" || s.keys(store.Query{Owner: key}) == nil && s.keys(store.Query{Prefix: key}) == nil), "%.40q is found", key)
 	}
 	s.haveKeys("\ufffd")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
@@ -21,7 +22,7 @@ func trailNext(s suite) {
 	for newest := range int64(3) {
 		for _, n := range []int64{-1, 0, newest - 1, newest, newest + 2, newest + 100} {
 			_, err := s.Append(s.Context(), entry(n), writing("refused", n), deleting("kept"))
-			failWith(s.T, fmt.Sprintf("append %d after %d", n, newest), store.ErrConflict, err)
+			check.ErrorIs(s.T, err, store.ErrConflict, fmt.Sprintf("append %d after %d", n, newest))
 		}
 		s.haveHistory(1, newest)
 		s.append(newest+1, writing("kept", newest+1))
@@ -68,7 +69,7 @@ func trailWriters(s suite) {
 			errs[i] = errors.Join(errs[i], addToSum(s.Context(), both[i%2], fmt.Sprintf("own %d %d", i, k)))
 		}
 	})
-	succeed(s.T, "append", errors.Join(errs...))
+	check.OK(s.T, errors.Join(errs...), "append")
 	entries, newest := s.trail(store.Mark{}, writers*each+1)
 	s.haveEntries(1, writers*each, entries)
 	want := map[string]int64{"sum": writers * each}
@@ -120,7 +121,7 @@ func trailMarks(s suite) {
 		s.Helper()
 		for _, m := range marks {
 			entries, got, err := s.Trail(s.Context(), m, 10)
-			failWith(s.T, fmt.Sprintf("trail after %+v", m), store.ErrMarkLost, err)
+			check.ErrorIs(s.T, err, store.ErrMarkLost, fmt.Sprintf("trail after %+v", m))
 			s.check(len(entries) == 0 && got == newest, "got %d entries, and %+v for the newest %+v", len(entries), got, newest)
 			entries, got = s.trail(got, 10)
 			s.check(len(entries) == 0 && got == newest, "after the newest mark are %d entries up to %+v", len(entries), got)
@@ -130,7 +131,7 @@ func trailMarks(s suite) {
 	lost(s, marks[7], store.Mark{Number: 8, Nonce: 1}, store.Mark{Number: 7}, store.Mark{Number: 7, Nonce: marks[7].Nonce + 1})
 	lost(restored, others[2], marks[1:]...)
 	lost(s.fresh(), store.Mark{}, marks[1:]...)
-	succeed(s.T, "trim", s.Trim(s.Context(), 3))
+	check.OK(s.T, s.Trim(s.Context(), 3), "trim")
 	lost(s, marks[7], marks[:4]...)
 	entries, _ = s.trail(marks[4], 2)
 	s.haveEntries(5, 6, entries)
@@ -140,7 +141,7 @@ func trailMarks(s suite) {
 func trailTrim(s suite) {
 	const n = 250
 	s = s.in(trailed)
-	succeed(s.T, "trim an empty trail", s.Trim(s.Context(), 10))
+	check.OK(s.T, s.Trim(s.Context(), 10), "trim an empty trail")
 	s.haveHistory(1, 0)
 	for i := range int64(n) {
 		s.append(i+1, writing(fmt.Sprint("key ", i%5), i+1))
@@ -150,9 +151,9 @@ func trailTrim(s suite) {
 		slices.Reverse(entries)
 		s.haveEntries(1, min(before-1, n), entries)
 	}
-	failWith(s.T, "history", os.ErrInvalid, s.History(s.Context(), 0, func(store.Entry) error { return os.ErrInvalid }))
+	check.ErrorIs(s.T, s.History(s.Context(), 0, func(store.Entry) error { return os.ErrInvalid }), os.ErrInvalid, "history")
 	for _, step := range []struct{ through, first int64 }{{0, 1}, {20, 21}, {20, 21}, {10, 21}, {n - 1, n}, {n, n}, {n + 100, n}} {
-		succeed(s.T, "trim", s.Trim(s.Context(), step.through))
+		check.OK(s.T, s.Trim(s.Context(), step.through), "trim")
 		s.haveHistory(step.first, n)
 	}
 	s.haveNumbers("records", map[string]int64{"key 0": n - 4, "key 4": n})
@@ -192,21 +193,21 @@ func damagedRecords(s suite) {
 		have("one", store.Query{Prefix: "b", Limit: 1}, "b*")
 		have("others of the owner", store.Query{Owner: "owner"}, "a", "c")
 		have("others that changed", store.Query{ChangedSince: Epoch.AddDate(-200, 0, 0)}, "a", "c")
-		failWith(s.T, "get", store.ErrUnreadable, s.get("b").Err)
+		check.ErrorIs(s.T, s.get("b").Err, store.ErrUnreadable, "get")
 		_, err := s.Put(s.Context(), s.table, numbered("b", 1), store.Seen{})
-		failWith(s.T, "put where an unreadable record is", store.ErrConflict, err)
+		check.ErrorIs(s.T, err, store.ErrConflict, "put where an unreadable record is")
 		if err = s.PutAll(s.Context(), s.table, []store.Record{expiring("a", Epoch), expiring("d", Epoch)}); err != nil {
-			failWith(s.T, "put all", store.ErrUnreadable, err)
+			check.ErrorIs(s.T, err, store.ErrUnreadable, "put all")
 		}
 		have("after writes", store.Query{}, "a", "b*", "c", "d")
 		s.delete("b")
-		failWith(s.T, "delete the former", store.ErrConflict, s.Delete(s.Context(), s.table, &seen, "b"))
+		check.ErrorIs(s.T, s.Delete(s.Context(), s.table, &seen, "b"), store.ErrConflict, "delete the former")
 		s.put(expiring("b", Epoch), store.Seen{})
 		have("of the owner", store.Query{Owner: "owner"}, "a", "b", "c", "d")
-		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "a", "b", "c", "d"))
+		check.OK(s.T, s.DeleteAll(s.Context(), s.table, "a", "b", "c", "d"), "delete")
 		fill()
 		s.sweep(Epoch.AddDate(0, 0, 1))
-		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "b"))
+		check.OK(s.T, s.DeleteAll(s.Context(), s.table, "b"), "delete")
 		s.haveKeys()
 		s = s.in(trailed)
 		s.append(1, writing("a", 1), writing("b", 1), writing("c", 1))
@@ -233,7 +234,7 @@ func damagedEntries(s suite) {
 		s.haveHistory(1, 3)
 		entries, _ := s.trail(first, 10)
 		s.haveEntries(2, 3, entries)
-		failWith(s.T, "the spoiled entry", store.ErrUnreadable, entries[0].Err)
+		check.ErrorIs(s.T, entries[0].Err, store.ErrUnreadable, "the spoiled entry")
 		entries, _ = s.trail(entries[0].Mark(), 10)
 		s.haveEntries(3, 3, entries)
 		s.haveKeys("a", "b", "c")
@@ -244,7 +245,7 @@ func damagedEntries(s suite) {
 		s.append(4, writing("d", 4))
 		entries, _ = s.trail(newest, 10)
 		s.haveEntries(4, 4, entries)
-		succeed(s.T, "trim", s.Trim(s.Context(), 3))
+		check.OK(s.T, s.Trim(s.Context(), 3), "trim")
 		s.haveHistory(4, 4)
 	}
 }
@@ -284,7 +285,7 @@ func contextsBefore(s suite) {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	for name, err := range s.calls(ctx, seen) {
-		failWith(s.T, name, context.Canceled, err)
+		check.ErrorIs(s.T, err, context.Canceled, name)
 	}
 	s.haveKeys("there")
 	s.in(volatile).haveKeys("there")
@@ -334,7 +335,7 @@ func reopened(s suite) {
 	for n := range int64(6) {
 		s.append(n+1, writing(fmt.Sprint("key ", n), n+1), deleting("key 1"))
 	}
-	succeed(s.T, "trim", s.Trim(s.Context(), 2))
+	check.OK(s.T, s.Trim(s.Context(), 2), "trim")
 	read := func(s suite) []any {
 		all := []any{s.in(owned).list(store.Query{Owner: "owner"}), s.history(0), s.newest()}
 		for _, table := range []store.Table{plain, owned, trailed} {
@@ -343,7 +344,7 @@ func reopened(s suite) {
 		return all
 	}
 	want, state := read(s), s.in(owned).get("key 00").Seen()
-	succeed(s.T, "close", s.Close())
+	check.OK(s.T, s.Close(), "close")
 	s = s.open()
 	equal(s.T, "all data", want, read(s))
 	s.append(7)
@@ -364,7 +365,7 @@ func closedWhileWriting(s suite) {
 		}
 		_, errs[i] = s.Put(s.Context(), s.table, numbered(fmt.Sprint(i), 1), store.Seen{})
 	})
-	succeed(s.T, "close", <-closed)
+	check.OK(s.T, <-closed, "close")
 	late := s.calls(s.Context(), store.Seen{})
 	delete(late, "Now") // it may not need the data
 	for name, err := range late {
@@ -425,15 +426,15 @@ func killedWhileWriting(s suite) {
 	child := exec.CommandContext(s.Context(), os.Args[0])
 	child.Env, child.Stderr = append(os.Environ(), backendEnv+"="+s.location), os.Stderr
 	out, err := child.StdoutPipe()
-	succeed(s.T, "start the child", errors.Join(err, child.Start()))
+	check.OK(s.T, errors.Join(err, child.Start()), "start the child")
 	answered, answers := map[string]int64{}, 0
 	for printed := bufio.NewScanner(out); printed.Scan(); answers++ {
 		var key string
 		var n int64
 		_, err := fmt.Sscan(printed.Text(), &key, &n)
-		succeed(s.T, "parse "+printed.Text(), err)
+		check.OK(s.T, err, "parse "+printed.Text())
 		if answered[key] = n; answers == 600 {
-			succeed(s.T, "kill", child.Process.Kill())
+			check.OK(s.T, child.Process.Kill(), "kill")
 		}
 	}
 	if err := child.Wait(); err == nil || answers < 600 {
@@ -500,7 +501,7 @@ func (f faulty) hold(command int, do func(ctx context.Context) error) *held {
 		return h
 	case err := <-h.ended:
 		release()
-		succeed(f.T, "an operation that was not held", err)
+		check.OK(f.T, err, "an operation that was not held")
 		return nil
 	}
 }
@@ -538,10 +539,10 @@ func writerDead(f faulty) {
 		default:
 			c = n + 2
 			f.direct.append(c, writing("c", c))
-			succeed(f.T, "trim", f.direct.Trim(f.Context(), c))
+			check.OK(f.T, f.direct.Trim(f.Context(), c), "trim")
 		}
 		f.direct.haveNumbers("records", map[string]int64{"a": n + 1, "b": -1, "c": c})
-		if succeed(f.T, "resume", h.resume()); c == n+1 {
+		if check.OK(f.T, h.resume(), "resume"); c == n+1 {
 			equal(f.T, "refs", []store.Ref{{Table: trailed.Name, Key: "a"}, {Table: trailed.Name, Key: "b"}, {Table: trailed.Name, Key: "c"}}, f.direct.history(0)[0].Refs)
 			f.direct.append(n + 2)
 		}
@@ -583,14 +584,14 @@ func late(f faulty) {
 			f.direct.append(n, write(number))
 		}
 		if i%3 == 0 && command > 1 && !byReader {
-			succeed(f.T, "trim", f.direct.Trim(f.Context(), n))
+			check.OK(f.T, f.direct.Trim(f.Context(), n), "trim")
 		}
 		if err := late.resume(); !byReader && command == 1 && len(after) > 0 { // another entry has taken the number
-			failWith(f.T, about, store.ErrConflict, err)
+			check.ErrorIs(f.T, err, store.ErrConflict, about)
 		} else {
-			succeed(f.T, about, err)
+			check.OK(f.T, err, about)
 		}
-		succeed(f.T, "resume the writer", writer.resume())
+		check.OK(f.T, writer.resume(), "resume the writer")
 		n = f.direct.newest().Number
 		f.direct.haveNumbers(about, map[string]int64{key: want})
 	}
@@ -618,7 +619,7 @@ func putLost(f faulty) {
 			err := broken(put)
 			f.check(!errors.Is(err, store.ErrConflict) && (err == nil || lost), "put did not find out what became of the write: %v", err)
 			if err != nil {
-				succeed(f.T, "put again", put())
+				check.OK(f.T, put(), "put again")
 			}
 			r := direct.get(key)
 			f.check(number(r) == n && r.Seen() == next && next.Version == n, "put returned %+v, and the record is %+v", next, r)
@@ -646,7 +647,7 @@ func appendLost(f faulty) {
 		f.check(err != nil || newest == mark, "append returned %+v, and the newest is %+v", mark, newest)
 		if newest.Number < n {
 			f.direct.haveNumbers("without the entry", map[string]int64{key: -1, "old": n - 1})
-			succeed(f.T, "append again", add())
+			check.OK(f.T, add(), "append again")
 		}
 		newest = f.direct.newest()
 		if round < 2 {
@@ -671,7 +672,7 @@ func othersLost(f faulty) {
 			func() error { return f.DeleteAll(f.Context(), owned, a.Key, b.Key) },
 		} {
 			if broken(write) != nil {
-				succeed(f.T, "again", write())
+				check.OK(f.T, write(), "again")
 			}
 		}
 		direct.haveKeys()

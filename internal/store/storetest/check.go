@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -18,20 +17,6 @@ func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func succeed(t *testing.T, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-func failWith(t *testing.T, what string, want, err error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: got error %v, want %v", what, err, want)
 	}
 }
 

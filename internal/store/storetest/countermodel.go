@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -169,7 +170,7 @@ func counterModel(t *testing.T, s fixture) {
 		}
 		if c.one(6) {
 			now := Epoch.Add(time.Duration(c.IntN(240)) * time.Minute)
-			succeed(t, "sweep", s.Sweep(t, now))
+			check.OK(t, s.Sweep(t, now), "sweep")
 			for k, d := range model {
 				if d != nil && d.expire.Before(now) {
 					model[k] = nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -94,7 +95,7 @@ func onto(r *syncer.Record, w *syncer.Write) *syncer.Write {
 func exchange(t *testing.T, s syncer.Store, items ...syncer.Item) []syncer.Result {
 	t.Helper()
 	results, err := s.Exchange(t.Context(), items)
-	succeed(t, "exchange", err)
+	check.OK(t, err, "exchange")
 	if len(results) != len(items) {
 		t.Fatalf("%d results of %d items", len(results), len(items))
 	}
@@ -282,7 +283,7 @@ func countersOfClient(t *testing.T, s fixture) {
 	of := func(clientID string, username *string, limit int) (found []ratelimit.CounterID) {
 		t.Helper()
 		records, err := b.CountersOf(t.Context(), clientID, username, limit)
-		succeed(t, "counters", err)
+		check.OK(t, err, "counters")
 		for _, r := range records {
 			if total(&r) != int64(slices.Index(ids, r.ID)+1) || r.Version != 1 || r.Frame != minute || r.Problem != "" {
 				t.Errorf("a wrong counter: %+v", r)
@@ -296,24 +297,24 @@ func countersOfClient(t *testing.T, s fixture) {
 	kept := slices.DeleteFunc(slices.Clone(ids), func(ratelimit.CounterID) bool { n++; return results[n].Status != syncer.Applied })
 	equal(t, "at most two", 2, len(of("c", nil, 2)))
 	equal(t, "at most one of a user", 1, len(of("c", new("a"), 1)))
-	check := func(clientID string, username *string) {
+	compare := func(clientID string, username *string) {
 		want := slices.DeleteFunc(slices.Clone(kept), func(id ratelimit.CounterID) bool {
 			return id.ClientID != clientID || username != nil && id.Username != *username
 		})
 		equal(t, fmt.Sprintf("counters of %.20q", clientID), want, of(clientID, username, 1000))
 		if len(want) == 1 || len(want) > 290 {
-			succeed(t, "erase", b.EraseCounters(t.Context(), clientID, username))
+			check.OK(t, b.EraseCounters(t.Context(), clientID, username), "erase")
 			kept = slices.DeleteFunc(kept, func(id ratelimit.CounterID) bool { return slices.Contains(want, id) })
 		}
 	}
 	for _, name := range strangeNames {
-		check("c", &name)
+		compare("c", &name)
 	}
 	for _, name := range append(strangeNames, "many") {
-		check("c"+name, nil)
-		check(name, nil)
+		compare("c"+name, nil)
+		compare(name, nil)
 	}
-	succeed(t, "erase the rest", b.EraseCounters(t.Context(), "c", nil))
+	check.OK(t, b.EraseCounters(t.Context(), "c", nil), "erase the rest")
 	for _, id := range ids {
 		if exists := look(t, s, id) != nil; exists != (slices.Contains(kept, id) && id.ClientID != "c") {
 			t.Errorf("%.40q exists: %v", id, exists)
@@ -335,7 +336,7 @@ func counterHot(t *testing.T, s fixture) {
 			}
 		}
 	})
-	succeed(t, "count", errors.Join(errs...))
+	check.OK(t, errors.Join(errs...), "count")
 	for k := range keys {
 		r := load(t, s, counterID(fmt.Sprintf("hot %d", k)))
 		if total(r) != instances*rounds || r.Version != instances*rounds || len(r.Writers) != instances {
