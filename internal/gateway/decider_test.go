@@ -161,4 +161,3 @@ func TestDeciderAnswers(t *testing.T) {
 	check.Equal(t, "Retry-After is set", denied.Header().Get("Retry-After") != "", true)
 	check.Equal(t, "body", strings.Contains(denied.Body.String(), `"error":"temporarily_unavailable"`), true)
 }
-

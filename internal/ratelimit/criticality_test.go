@@ -17,11 +17,11 @@ func TestCriticalityNames(t *testing.T) {
 	for _, name := range append(names, "") {
 		c, err := ParseCriticality(name)
 		check.OK(t, err)
-		mustEqual(t, "name", name, c.String())
-		mustEqual(t, "value of "+name, before-1, c)
+		check.Equal(t, "name", c.String(), name)
+		check.Equal(t, "value of "+name, c, before-1)
 		before = c
 	}
-	mustEqual(t, "the lowest", CriticalityUnset, before)
+	check.Equal(t, "the lowest", before, CriticalityUnset)
 	CriticalityNames()[0] = "x"
 	same(t, "names, after one was changed", names, CriticalityNames())
 }
@@ -36,14 +36,14 @@ func TestCriticalityThatIsNone(t *testing.T) {
 		fmt.Sprintf("%0100d", 1): `"0000000000000000000000000000000000000000" ` + known,
 	} {
 		c, err := ParseCriticality(text)
-		mustEqual(t, "error of "+text, want, fmt.Sprint(err))
-		mustEqual(t, "value of "+text, CriticalityUnset, c)
+		check.Equal(t, "error of "+text, fmt.Sprint(err), want)
+		check.Equal(t, "value of "+text, c, CriticalityUnset)
 	}
 	for _, c := range []Criticality{-1, CriticalPlus + 1} {
 		_, err := c.MarshalText()
-		mustEqual(t, "error of a value", fmt.Sprintf(`"%v" %s`, c, known), fmt.Sprint(err))
+		check.Equal(t, "error of a value", fmt.Sprint(err), fmt.Sprintf(`"%v" %s`, c, known))
 		p := Policy{Criticality: c}
-		mustEqual(t, "error of a policy", "criticality: "+err.Error(), fmt.Sprint(p.Validate()))
+		check.Equal(t, "error of a policy", fmt.Sprint(p.Validate()), "criticality: "+err.Error())
 	}
 }
 
@@ -52,10 +52,10 @@ func TestCriticalityAsJSON(t *testing.T) {
 	for c, want := range map[Criticality]string{CriticalityUnset: `{}`, SheddablePlus: `{"criticality":"sheddable_plus"}`, CriticalPlus: `{"criticality":"critical_plus"}`} {
 		b, err := json.Marshal(Policy{Criticality: c})
 		check.OK(t, err)
-		mustEqual(t, "as JSON", want, string(b))
+		check.Equal(t, "as JSON", string(b), want)
 		var p Policy
 		check.OK(t, json.Unmarshal(b, &p))
-		mustEqual(t, "read again", c, p.Criticality)
+		check.Equal(t, "read again", p.Criticality, c)
 	}
 	if err := json.Unmarshal([]byte(`{"criticality":"high"}`), &Policy{}); err == nil {
 		t.Fatal("an unknown name was read")
@@ -85,12 +85,12 @@ func TestCriticalityOfTheMostSpecific(t *testing.T) {
 					e.SetPolicy("untiered", &Policy{Criticality: tc.policy}, ""))
 			})
 			where := fmt.Sprintf(" of %+v in %s", tc, mode)
-			mustEqual(t, "that"+where, tc.want, p.For("shop").Criticality)
-			mustEqual(t, "that, trusted,"+where, tc.want, p.For("trusted").Criticality)
-			mustEqual(t, "without one of its own"+where, cmp.Or(tc.tier, tc.all), p.For("bare").Criticality)
-			mustEqual(t, "without a tier"+where, cmp.Or(tc.policy, tc.all), p.For("untiered").Criticality)
+			check.Equal(t, "that"+where, p.For("shop").Criticality, tc.want)
+			check.Equal(t, "that, trusted,"+where, p.For("trusted").Criticality, tc.want)
+			check.Equal(t, "without one of its own"+where, p.For("bare").Criticality, cmp.Or(tc.tier, tc.all))
+			check.Equal(t, "without a tier"+where, p.For("untiered").Criticality, cmp.Or(tc.policy, tc.all))
 			for _, other := range []string{"other", "another", "one more", "and one"} { // inside and outside the canary share
-				mustEqual(t, "without a policy"+where, tc.all, p.For(other).Criticality)
+				check.Equal(t, "without a policy"+where, p.For(other).Criticality, tc.all)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestCriticalityIsReadWithoutAllocation(t *testing.T) {
 	p := defaultsWith(t, s)
 	sum := Criticality(0)
 	for _, id := range []string{"shop", "app", "other"} {
-		mustEqual(t, "allocations for "+id, 0, testing.AllocsPerRun(100, func() { sum += p.For(id).Criticality }))
+		check.Equal(t, "allocations for "+id, testing.AllocsPerRun(100, func() { sum += p.For(id).Criticality }), 0)
 	}
-	mustEqual(t, "something was read", true, sum != 0)
+	check.Equal(t, "something was read", sum != 0, true)
 }

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // TestFieldNames: the values are those of draft 08.
@@ -11,16 +13,16 @@ func TestFieldNames(t *testing.T) {
 	d := Decision{limits: compile(limits, false)}
 	d.status[0], d.status[1] = Status{1, 38}, Status{4, 2}
 	policy, limit := d.Headers()
-	mustEqual(t, "policy", `"client-user";q=2;w=60, "burst";q=5;w=2`, policy)
-	mustEqual(t, "limit", `"client-user";r=1;t=38, "burst";r=4;t=2`, limit)
+	check.Equal(t, "policy", policy, `"client-user";q=2;w=60, "burst";q=5;w=2`)
+	check.Equal(t, "limit", limit, `"client-user";r=1;t=38, "burst";r=4;t=2`)
 }
 
 func TestDecisionOfNothing(t *testing.T) {
 	d := Decision{Outcome: Trusted}
-	mustEqual(t, "Usage", 0, d.Usage())
-	mustEqual(t, "Counted", false, d.Counted())
-	mustEqual(t, "String", "trusted", d.Outcome.String())
-	mustEqual(t, "String", "outcome(99)", Outcome(99).String())
+	check.Equal(t, "Usage", d.Usage(), 0)
+	check.Equal(t, "Counted", d.Counted(), false)
+	check.Equal(t, "String", d.Outcome.String(), "trusted")
+	check.Equal(t, "String", Outcome(99).String(), "outcome(99)")
 	for range d.Limits() {
 		t.Fatal("no limit applied")
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
 )
@@ -31,14 +30,6 @@ func strictly(requests int64, window time.Duration) Limit {
 	l := NewLimit("strict", requests, window)
 	l.MakeStrict()
 	return l
-}
-
-// mustEqual fails the test unless got is want; what names the value.
-func mustEqual[T comparable](t rapid.TB, what string, want, got T) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("%s = %v, want %v", what, got, want)
-	}
 }
 
 // edited returns p with changes.

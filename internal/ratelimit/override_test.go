@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -35,17 +36,17 @@ func TestOverrideIsOfOneUser(t *testing.T) {
 		{"none", "", "100"},
 		{"other", "ada", "100"},
 	} {
-		mustEqual(t, tc.user+" at "+tc.client, tc.want, requests(p, tc.client, tc.user))
+		check.Equal(t, tc.user+" at "+tc.client, requests(p, tc.client, tc.user), tc.want)
 	}
-	mustEqual(t, "ada before", "20", requests(base, "bare", "ada"))
-	mustEqual(t, "clients with a policy", 1, p.Len())
+	check.Equal(t, "ada before", requests(base, "bare", "ada"), "20")
+	check.Equal(t, "clients with a policy", p.Len(), 1)
 	for id := range p.Clients() {
-		mustEqual(t, "client with a policy", "bare", id)
+		check.Equal(t, "client with a policy", id, "bare")
 	}
-	mustEqual(t, "users with an override", 1, p.For("bare").Overridden())
-	mustEqual(t, "users with an override elsewhere", 0, p.For("other").Overridden())
+	check.Equal(t, "users with an override", p.For("bare").Overridden(), 1)
+	check.Equal(t, "users with an override elsewhere", p.For("other").Overridden(), 0)
 	for username, ls := range p.For("bare").Overrides() {
-		mustEqual(t, username, "ada2", username+fmt.Sprint(len(ls.All())))
+		check.Equal(t, username, username+fmt.Sprint(len(ls.All())), "ada2")
 	}
 	for range p.For("other").Overrides() {
 		t.Error("an override of a client that has none")
@@ -54,12 +55,12 @@ func TestOverrideIsOfOneUser(t *testing.T) {
 	p = edited(t, p, func(e *CompiledEdit) error {
 		return cmp.Or(e.SetPolicy("bare", &Policy{User: []Limit{perMinute(30)}}, ""), e.SetPolicy("none", &Policy{Mode: Off}, ""))
 	})
-	mustEqual(t, "ada after a change of the policy", "5 6", requests(p, "bare", "ada"))
-	mustEqual(t, "bob after a change of the policy", "30", requests(p, "bare", "bob"))
+	check.Equal(t, "ada after a change of the policy", requests(p, "bare", "ada"), "5 6")
+	check.Equal(t, "bob after a change of the policy", requests(p, "bare", "bob"), "30")
 	p = edited(t, p, func(e *CompiledEdit) error { return e.SetPolicy("bare", nil, "") })
-	mustEqual(t, "ada without a policy", "5 6", requests(p, "bare", "ada"))
+	check.Equal(t, "ada without a policy", requests(p, "bare", "ada"), "5 6")
 	p = override(t, p, "bare", "ada")
-	mustEqual(t, "ada without an override", "100", requests(p, "bare", "ada"))
+	check.Equal(t, "ada without an override", requests(p, "bare", "ada"), "100")
 	if p.For("bare") != p.For("other") {
 		t.Error("a client with nothing of its own is not like the others")
 	}
@@ -74,5 +75,5 @@ func TestOverrideProblems(t *testing.T) {
 	for _, e := range fielderr.Of(err) {
 		paths = append(paths, e.Path)
 	}
-	mustEqual(t, "problems", `overrides["shop ada"].user[0].requests overrides["shop ada"].user[1].name`, strings.Join(paths, " "))
+	check.Equal(t, "problems", strings.Join(paths, " "), `overrides["shop ada"].user[0].requests overrides["shop ada"].user[1].name`)
 }

@@ -91,7 +91,7 @@ func TestSettingsProblems(t *testing.T) {
 		"rate_limit.clients.shop.over_limit", "rate_limit.clients.shop.criticality", "rate_limit.clients.web.over_limit",
 	}
 	check.Equal(t, "paths of the problems", paths, want)
-	mustEqual(t, "lines of the error", len(paths), len(strings.Split(err.Error(), "\n")))
+	check.Equal(t, "lines of the error", len(strings.Split(err.Error(), "\n")), len(paths))
 	if line := `clients.shop.user[2].name: "per-minute" is already the name of user[0]`; !strings.Contains(err.Error(), line) {
 		t.Fatalf("the error has no line %q:\n%v", line, err)
 	}
@@ -101,10 +101,10 @@ func TestDefaultsWhileDecoding(t *testing.T) {
 	want := NewLimit("burst", 5, 2*time.Second)
 	var got Limit
 	check.OK(t, json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), &got))
-	mustEqual(t, "the limit", want, got)
+	check.Equal(t, "the limit", got, want)
 	b, err := json.Marshal(want)
 	check.OK(t, err)
-	mustEqual(t, "as JSON", `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}`, string(b))
+	check.Equal(t, "as JSON", string(b), `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}`)
 }
 
 func TestWhatAppliesToAClient(t *testing.T) {
@@ -116,10 +116,10 @@ func TestWhatAppliesToAClient(t *testing.T) {
 	shop := p.For("shop")
 	same(t, "limits of a user", own, shop.For(Key{"shop", "joe"}).All())
 	same(t, "limits of the client, which are inherited,", s.Default.Client, shop.For(Key{"shop", ""}).All())
-	mustEqual(t, "Trusted", true, p.For("app").Trusted)
-	mustEqual(t, "HideHeaders", true, p.For("app").HideHeaders)
-	mustEqual(t, "Trusted of a client without a policy", false, p.For("unknown").Trusted)
-	mustEqual(t, "what applies without a policy", p.For("unknown"), p.For("another"))
+	check.Equal(t, "Trusted", p.For("app").Trusted, true)
+	check.Equal(t, "HideHeaders", p.For("app").HideHeaders, true)
+	check.Equal(t, "Trusted of a client without a policy", p.For("unknown").Trusted, false)
+	check.Equal(t, "what applies without a policy", p.For("another"), p.For("unknown"))
 }
 
 func TestMostSpecificMode(t *testing.T) {
@@ -145,15 +145,15 @@ func TestMostSpecificMode(t *testing.T) {
 			s.Clients = map[string]Policy{"c": {Mode: tc.client}}
 			p, err := Compile(s)
 			check.OK(t, err)
-			mustEqual(t, "Mode", tc.want, p.For("c").Mode)
+			check.Equal(t, "Mode", p.For("c").Mode, tc.want)
 			if tc.client == Unset {
-				mustEqual(t, "Mode of a client without a policy", tc.want, p.For("not configured").Mode)
+				check.Equal(t, "Mode of a client without a policy", p.For("not configured").Mode, tc.want)
 			}
 			s.Instance = Unset
 			shared, err := Compile(s)
 			check.OK(t, err)
 			for _, id := range []string{"c", "not configured"} {
-				mustEqual(t, "SharedMode of "+id, shared.For(id).Mode, p.SharedMode(id))
+				check.Equal(t, "SharedMode of "+id, p.SharedMode(id), shared.For(id).Mode)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestCanaryShare(t *testing.T) {
 		}
 	}
 	// Never change these: running clusters depend on them.
-	mustEqual(t, "shares", [3]float64{50, 5, 0.5}, [3]float64{in["client-17"], in["client-104"], in["client-146"]})
+	check.Equal(t, "shares", [3]float64{in["client-17"], in["client-104"], in["client-146"]}, [3]float64{50, 5, 0.5})
 }
 
 func TestMakeStrict(t *testing.T) {

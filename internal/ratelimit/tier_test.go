@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -30,23 +31,18 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := edited(t, defaults(t), func(e *CompiledEdit) error {
-				if err := e.SetPolicy("early", &tc.policy, "gold"); err != nil { // before the tier exists
-					return err
-				}
-				if err := e.SetTier("gold", &tc.tier); err != nil {
-					return err
-				}
-				return e.SetPolicy("late", &tc.policy, "gold")
+				early := e.SetPolicy("early", &tc.policy, "gold") // before the tier exists
+				return cmp.Or(early, e.SetTier("gold", &tc.tier), e.SetPolicy("late", &tc.policy, "gold"))
 			})
 			for _, id := range []string{"early", "late"} {
 				e := p.For(id)
-				mustEqual(t, "limit of users of "+id, tc.user, e.User.Rules[0].Requests)
-				mustEqual(t, "limit of "+id, tc.client, e.Client.Rules[0].Requests)
-				mustEqual(t, "mode of "+id, tc.mode, e.Mode)
-				mustEqual(t, "hidden headers of "+id, tc.hide, e.HideHeaders)
-				mustEqual(t, "tier of "+id, "gold", e.Tier)
+				check.Equal(t, "limit of users of "+id, e.User.Rules[0].Requests, tc.user)
+				check.Equal(t, "limit of "+id, e.Client.Rules[0].Requests, tc.client)
+				check.Equal(t, "mode of "+id, e.Mode, tc.mode)
+				check.Equal(t, "hidden headers of "+id, e.HideHeaders, tc.hide)
+				check.Equal(t, "tier of "+id, e.Tier, "gold")
 			}
-			mustEqual(t, "tier of another client", "", p.For("other").Tier)
+			check.Equal(t, "tier of another client", p.For("other").Tier, "")
 		})
 	}
 }
@@ -65,16 +61,10 @@ func TestOverLimitOfTheMostSpecific(t *testing.T) {
 		p := edited(t, defaults(t), func(e *CompiledEdit) error {
 			s := DefaultSettings()
 			s.Default.OverLimit = tc.all
-			if err := e.SetCommon(s); err != nil {
-				return err
-			}
-			if err := e.SetTier("gold", &Policy{OverLimit: tc.tier}); err != nil {
-				return err
-			}
-			return e.SetPolicy("shop", &Policy{OverLimit: tc.policy}, "gold")
+			return cmp.Or(e.SetCommon(s), e.SetTier("gold", &Policy{OverLimit: tc.tier}), e.SetPolicy("shop", &Policy{OverLimit: tc.policy}, "gold"))
 		})
-		mustEqual(t, fmt.Sprintf("over limit of %+v", tc), tc.want, p.For("shop").OverLimit)
-		mustEqual(t, fmt.Sprintf("over limit without a policy of %+v", tc), cmp.Or(tc.all, OverLimitDeny), p.For("other").OverLimit)
+		check.Equal(t, fmt.Sprintf("over limit of %+v", tc), p.For("shop").OverLimit, tc.want)
+		check.Equal(t, fmt.Sprintf("over limit without a policy of %+v", tc), p.For("other").OverLimit, cmp.Or(tc.all, OverLimitDeny))
 	}
 }
 
@@ -90,7 +80,7 @@ func TestReuses(t *testing.T) {
 		{Effective{Mode: Enforce, OverLimit: OverLimitReuse, Trusted: true}, false},
 		{Effective{Mode: Enforce, OverLimit: OverLimitDeny}, false},
 	} {
-		mustEqual(t, fmt.Sprintf("Reuses() of %+v", tc.e), tc.want, tc.e.Reuses())
+		check.Equal(t, fmt.Sprintf("Reuses() of %+v", tc.e), tc.e.Reuses(), tc.want)
 	}
 }
 
@@ -110,21 +100,21 @@ func TestTierChangesInOnePlace(t *testing.T) {
 	}
 	next := edited(t, old, func(e *CompiledEdit) error { return e.SetTier("gold", &Policy{User: []Limit{perMinute(9)}}) })
 	for _, id := range []string{"bare1", "bare9", "own"} {
-		mustEqual(t, "limit of "+id, 9, next.For(id).User.Rules[0].Requests)
-		mustEqual(t, "limit of "+id+" before", 7, old.For(id).User.Rules[0].Requests)
+		check.Equal(t, "limit of "+id, next.For(id).User.Rules[0].Requests, 9)
+		check.Equal(t, "limit of "+id+" before", old.For(id).User.Rules[0].Requests, 7)
 	}
-	mustEqual(t, "limit of the client with one of its own", 3, next.For("own").Client.Rules[0].Requests)
+	check.Equal(t, "limit of the client with one of its own", next.For("own").Client.Rules[0].Requests, 3)
 	if next.For("bare1") != next.For("bare2") {
 		t.Error("after a change they do not share it any more")
 	}
 	// A client that gets its own policy does not affect the others.
 	last := edited(t, next, func(e *CompiledEdit) error { return e.SetPolicy("bare1", &Policy{Mode: Off}, "gold") })
-	mustEqual(t, "mode of that one", Off, last.For("bare1").Mode)
-	mustEqual(t, "mode of another", Enforce, last.For("bare2").Mode)
-	mustEqual(t, "clients with a policy", 11, last.Len())
+	check.Equal(t, "mode of that one", last.For("bare1").Mode, Off)
+	check.Equal(t, "mode of another", last.For("bare2").Mode, Enforce)
+	check.Equal(t, "clients with a policy", last.Len(), 11)
 	gone := edited(t, last, func(e *CompiledEdit) error { return e.SetTier("gold", nil) })
-	mustEqual(t, "limit without the tier", 100, gone.For("bare2").User.Rules[0].Requests)
-	mustEqual(t, "tier without the tier", "", gone.For("bare2").Tier)
+	check.Equal(t, "limit without the tier", gone.For("bare2").User.Rules[0].Requests, 100)
+	check.Equal(t, "tier without the tier", gone.For("bare2").Tier, "")
 }
 
 // TestTierInTheCanaryShare: clients that share one own are in the canary share individually.
@@ -141,12 +131,12 @@ func TestTierInTheCanaryShare(t *testing.T) {
 	})
 	for i := range 100 {
 		id := fmt.Sprint("client-", i)
-		mustEqual(t, "mode of "+id, whole.For(id).Mode, p.For(id).Mode)
-		mustEqual(t, "limit of "+id, 7, p.For(id).User.Rules[0].Requests)
+		check.Equal(t, "mode of "+id, p.For(id).Mode, whole.For(id).Mode)
+		check.Equal(t, "limit of "+id, p.For(id).User.Rules[0].Requests, 7)
 	}
 	p = edited(t, p, func(e *CompiledEdit) error { return e.SetTier("gold", &Policy{Mode: Enforce}) })
 	for i := range 100 {
-		mustEqual(t, "mode of the tier", Enforce, p.For(fmt.Sprint("client-", i)).Mode)
+		check.Equal(t, "mode of the tier", p.For(fmt.Sprint("client-", i)).Mode, Enforce)
 	}
 }
 
@@ -175,5 +165,5 @@ func TestTierProblems(t *testing.T) {
 	for _, e := range fielderr.Of(err) {
 		paths = append(paths, e.Path)
 	}
-	mustEqual(t, "problems", `tiers["a b"].user[0].requests tiers["a b"].mode tiers["a b"].trusted`, strings.Join(paths, " "))
+	check.Equal(t, "problems", strings.Join(paths, " "), `tiers["a b"].user[0].requests tiers["a b"].mode tiers["a b"].trusted`)
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -54,7 +55,7 @@ func TestWaitProblems(t *testing.T) {
 func TestAllWaitProblems(t *testing.T) {
 	second := []Limit{NewLimit("per-second", 5, time.Second)}
 	p := Policy{User: second, Client: second, MaxWait: maxWait(time.Minute + 1), Trusted: true, OverLimit: OverLimitReuse}
-	mustEqual(t, "problems of max_wait", 6, len(p.validateMaxWait()))
+	check.Equal(t, "problems of max_wait", len(p.validateMaxWait()), 6)
 }
 
 // TestWaitOfTheMostSpecific: max_wait and max_waiting come from the same policy, and 0 is a value.
@@ -73,15 +74,9 @@ func TestWaitOfTheMostSpecific(t *testing.T) {
 		p := edited(t, defaults(t), func(e *CompiledEdit) error {
 			s := DefaultSettings()
 			s.Default.MaxWait, s.Default.MaxWaiting = tc.all.MaxWait, tc.all.MaxWaiting
-			if err := e.SetCommon(s); err != nil {
-				return err
-			}
-			if err := e.SetTier("gold", &tc.tier); err != nil {
-				return err
-			}
-			return e.SetPolicy("shop", &tc.policy, "gold")
+			return cmp.Or(e.SetCommon(s), e.SetTier("gold", &tc.tier), e.SetPolicy("shop", &tc.policy, "gold"))
 		})
-		mustEqual(t, "what applies", tc.want, p.For("shop").Wait)
+		check.Equal(t, "what applies", p.For("shop").Wait, tc.want)
 	}
 }
 
@@ -90,16 +85,16 @@ func TestWaitOfTheMostSpecific(t *testing.T) {
 func TestWaits(t *testing.T) {
 	e := Effective{Wait: Wait{Longest: time.Second, AtOnce: 1}, Mode: DryRun}
 	user, client := Key{"shop", "ada"}, Key{ClientID: "shop"}
-	mustEqual(t, "a user", true, e.Waits(user))
-	mustEqual(t, "the client", true, e.Waits(client))
+	check.Equal(t, "a user", e.Waits(user), true)
+	check.Equal(t, "the client", e.Waits(client), true)
 	reuses := e
 	reuses.OverLimit = OverLimitReuse
-	mustEqual(t, "a user, with reuse", true, reuses.Waits(user))
-	mustEqual(t, "the client, with reuse", false, reuses.Waits(client))
+	check.Equal(t, "a user, with reuse", reuses.Waits(user), true)
+	check.Equal(t, "the client, with reuse", reuses.Waits(client), false)
 	trusted := e
 	trusted.Trusted = true
-	mustEqual(t, "trusted", false, trusted.Waits(user))
-	mustEqual(t, "off", false, e.with(Off).Waits(user))
+	check.Equal(t, "trusted", trusted.Waits(user), false)
+	check.Equal(t, "off", e.with(Off).Waits(user), false)
 }
 
 // TestMaxWaitAsJSON: it is written as a string and read back.
@@ -107,10 +102,10 @@ func TestMaxWaitAsJSON(t *testing.T) {
 	want := Policy{MaxWait: maxWait(1500 * time.Millisecond), MaxWaiting: new(3)}
 	b, err := json.Marshal(want)
 	check.OK(t, err)
-	mustEqual(t, "JSON", `{"max_wait":"1.5s","max_waiting":3}`, string(b))
+	check.Equal(t, "JSON", string(b), `{"max_wait":"1.5s","max_waiting":3}`)
 	var got Policy
 	check.OK(t, json.Unmarshal(b, &got))
-	mustEqual(t, "max_wait", want.MaxWait.String(), got.MaxWait.String())
+	check.Equal(t, "max_wait", got.MaxWait.String(), want.MaxWait.String())
 	if err := json.Unmarshal([]byte(`{"max_wait":"soon"}`), &got); err == nil {
 		t.Fatal("read a max_wait that is no duration")
 	}

@@ -27,13 +27,11 @@ func TestBans(t *testing.T) {
 	m.BanBegan("once", metrics.WouldBan)
 	page := scrape(t, reg)
 	const decisions, bans = `oauth_ratelimit_decisions_total{client_id="%s",grant_type="client_credentials",outcome="%s"} `, `oauth_ratelimit_bans_total{client_id="%s",outcome="%s"} `
-	for _, line := range []string{
-		fmt.Sprintf(bans, "shop", "banned") + "1", fmt.Sprintf(bans, "shop", "would_ban") + "0", fmt.Sprintf(bans, "once", "would_ban") + "1",
-		fmt.Sprintf(decisions, "shop", "banned") + "0", fmt.Sprintf(decisions, "once", "would_ban") + "1",
+	showsLines(t, page,
+		fmt.Sprintf(bans, "shop", "banned")+"1", fmt.Sprintf(bans, "shop", "would_ban")+"0", fmt.Sprintf(bans, "once", "would_ban")+"1",
+		fmt.Sprintf(decisions, "shop", "banned")+"0", fmt.Sprintf(decisions, "once", "would_ban")+"1",
 		"oauth_ratelimit_banned 2", "oauth_ratelimit_ban_longest_seconds 3600", "oauth_ratelimit_bans_waiting 1",
-	} {
-		shows(t, page, line+"\n")
-	}
+	)
 	for _, absent := range []string{fmt.Sprintf(bans, "app", "banned"), fmt.Sprintf(decisions, "app", "banned")} {
 		check.Equal(t, absent, strings.Contains(page, absent), false)
 	}

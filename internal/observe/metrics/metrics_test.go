@@ -37,6 +37,14 @@ func shows(tb testing.TB, page, text string) {
 	}
 }
 
+// showsLines checks that the page has these lines, or lines that end so.
+func showsLines(tb testing.TB, page string, lines ...string) {
+	tb.Helper()
+	for _, line := range lines {
+		shows(tb, page, line+"\n")
+	}
+}
+
 // exercise makes every metric export at least one series.
 func exercise(m *metrics.Metrics) {
 	m.WatchPolicies(policies)
@@ -182,7 +190,7 @@ func TestPolicies(t *testing.T) {
 	m.WatchPolicies(policies)
 	m.Decision("newcomer", "password", metrics.Allowed)
 	page := scrape(t, reg)
-	for _, line := range []string{
+	showsLines(t, page,
 		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-second"} 2`,
 		`oauth_ratelimit_limit_window_seconds{client_id="shop",grants="",kind="user",limit="per-second"} 1`,
 		`oauth_ratelimit_limit{client_id="newcomer",grants="",kind="user",limit="per-minute"} 100`,
@@ -193,9 +201,7 @@ func TestPolicies(t *testing.T) {
 		`oauth_ratelimit_mode{client_id="shop",mode="enforce"} 1`,
 		`oauth_ratelimit_decisions_total{client_id="mobile-app",grant_type="refresh_token",outcome="denied"} 0`,
 		`oauth_metrics_labelled_clients 3`,
-	} {
-		shows(t, page, line+"\n")
-	}
+	)
 	if strings.Contains(page, `oauth_ratelimit_limit{client_id="other"`) {
 		t.Errorf("the page shows %s", `oauth_ratelimit_limit{client_id="other"`)
 	}
@@ -275,7 +281,7 @@ func TestSync(t *testing.T) {
 		}
 	})
 	page := scrape(t, reg)
-	for _, line := range []string{
+	showsLines(t, page,
 		`oauth_sync_commands_total{command="write"} 1`,
 		`oauth_sync_commands_total{command="beat"} 0`,
 		`oauth_sync_command_failures_total{command="write"} 1`,
@@ -294,9 +300,7 @@ func TestSync(t *testing.T) {
 		`oauth_sync_clones_total 6`,
 		`oauth_clock_offset_seconds{clock="wall"} 3600`,
 		`oauth_clock_offset_seconds{clock="store"} -0.02`,
-	} {
-		shows(t, page, line+"\n")
-	}
+	)
 	if strings.Contains(page, `oauth_sync_bulk_size_sum{command="clock"}`) {
 		t.Errorf("the page shows %s", `oauth_sync_bulk_size_sum{command="clock"}`)
 	}

@@ -34,7 +34,7 @@ func TestOverload(t *testing.T) {
 	m.WatchOverload(overloaded)
 	m.WatchStoreQueue(storeQueue)
 	page := scrape(t, reg)
-	for _, line := range []string{
+	showsLines(t, page,
 		`oauth_overload_requests_total{class="client_credentials",outcome="shed"} 3`,
 		`oauth_overload_requests_total{class="sign_in",outcome="would_shed"} 4`,
 		`oauth_overload_requests_total{class="refresh_token",outcome="admitted"} 0`,
@@ -52,9 +52,7 @@ func TestOverload(t *testing.T) {
 		`oauth_store_queue_requests_total{criticality="sheddable",outcome="abandoned"} 1`,
 		`oauth_store_queue_requests_total{criticality="critical_plus",outcome="admitted"} 8`,
 		`oauth_store_queue_requests_total{criticality="sheddable_plus",outcome="would_shed"} 0`,
-	} {
-		shows(t, page, line+"\n")
-	}
+	)
 	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_queue_requests_total{"), overload.Criticalities*overload.Outcomes)
 	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), overload.Classes*overload.Outcomes)
 }

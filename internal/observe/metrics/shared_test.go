@@ -20,15 +20,13 @@ func TestGrantsAndSources(t *testing.T) {
 	p := compiled(s)
 	m.WatchPolicies(func() metrics.PolicySnapshot { return p })
 	page := scrape(t, reg)
-	for _, line := range []string{
+	showsLines(t, page,
 		`oauth_ratelimit_limit{client_id="shop",grants="refresh_token+password",kind="user",limit="renewals"} 10`,
 		`oauth_ratelimit_limit_window_seconds{client_id="shop",grants="refresh_token+password",kind="user",limit="renewals"} 600`,
 		`oauth_ratelimit_limit{client_id="shop",grants="",kind="total",limit="all"} 500`,
 		`oauth_ratelimit_limit{client_id="shop",grants="",kind="source",limit="per-address"} 200`,
 		`oauth_ratelimit_default_limit{grants="",kind="source",limit="per-address"} 200`,
-	} {
-		shows(t, page, line+"\n")
-	}
+	)
 }
 
 func gateway() metrics.Gateway {
