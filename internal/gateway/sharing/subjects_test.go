@@ -16,7 +16,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/background"
 	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
@@ -261,50 +260,6 @@ func TestBatches(t *testing.T) {
 	check.OK(t, s.Flush(t.Context()))
 	check.Equal(t, "batches", slices.Equal(store.batches, []int{sharing.MaxBatch, sharing.MaxBatch, 5}), true)
 	check.Equal(t, "stored last", store.entries[sharing.KeyOf(token(2*sharing.MaxBatch), "shop")].Subject, "eve")
-}
-
-// TestWrittenBehind checks that entries are stored soon after Put, also entries that waited while
-// the store was unavailable, and without delay at shutdown.
-func TestWrittenBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &fakeStore{}
-		s, _ := instance(store)
-		loops := background.NewGroup(t.Context(), slog.New(slog.DiscardHandler), nil)
-		loops.Repeat(background.Task{Name: "subjects", Every: sharing.FlushEvery, Retry: sharing.RetryAfter, Do: s.Flush})
-		stored := func(n int) bool {
-			store.mu.Lock()
-			defer store.mu.Unlock()
-			_, ok := store.entries[sharing.KeyOf(token(n), "shop")]
-			return ok
-		}
-		put := func(n int) { s.Put(time.Now(), token(n), "shop", "ada", time.Time{}) }
-		put(1)
-		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
-		synctest.Wait()
-		check.Equal(t, "stored in time", stored(1), true)
-
-		store.become(false, errAway)
-		for n := 2; n < 10; n++ {
-			put(n)
-			time.Sleep(time.Second) //nolint:forbidigo // simulated
-		}
-		check.Equal(t, "waiting", s.Stats().Waiting, 8)
-		store.become(false, nil)
-		time.Sleep(sharing.RetryAfter) //nolint:forbidigo // simulated
-		synctest.Wait()
-		check.Equal(t, "the first of the outage is stored", stored(2), true)
-		check.Equal(t, "the last of the outage is stored", stored(9), true)
-
-		store.become(true, nil) // calls in progress at shutdown
-		put(10)
-		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
-		loops.Cancel()
-		loops.Wait()
-		store.become(false, nil)
-		check.OK(t, s.Flush(t.Context()))
-		check.Equal(t, "stored at the stop", stored(10), true)
-		check.Equal(t, "stats", s.Stats(), sharing.Stats{Stored: 10})
-	})
 }
 
 // TestFlushesTakeTurns checks that a Flush that waits for another ends with its context.
