@@ -8,12 +8,6 @@ import (
 
 const actionRestore = "restore"
 
-// Backup records a backup of the store, and makes it by calling do. If the copy ends early, a part
-// of it was still handed out.
-func (r *Service) Backup(ctx context.Context, do func() error) error {
-	return r.record(ctx, change{action: clientcfg.BackupAction, target: clientcfg.StoreTarget}, do)
-}
-
 // Restoring records that the store will be replaced, and requests that by calling do. The outcome
 // is unknown at this point, because this store is replaced. If this store is put back, the
 // replacement has failed.

@@ -63,9 +63,8 @@ func (r *Service) WithdrawConsent(ctx context.Context, typed, clientID string) e
 	case err != nil:
 		return fmt.Errorf("user %q: %w", u.Name, err)
 	}
-	ch := change{action: "withdraw_consent", target: clientcfg.UserTarget(u.Name), before: map[string]string{"client_id": clientID}}
 	name, until := a.Revocation(r.o.Now())
-	err = r.record(ctx, ch, func() error {
+	err = r.Record(ctx, "withdraw_consent", clientcfg.UserTarget(u.Name), map[string]string{"client_id": clientID}, nil, func() error {
 		ctx := context.WithoutCancel(ctx) // finish even if canceled: a revoked consent that still exists is void
 		if err := r.grants.Revoke(ctx, name, until); err != nil {
 			return err

@@ -56,8 +56,8 @@ func (r *Service) revokeFamily(ctx context.Context, f *Family) (done bool, err e
 	if revoked, err := r.grants.Revoked(ctx, f.record.RevocationNames()...); revoked || err != nil {
 		return false, err
 	}
-	ch := change{action: "revoke_family", target: clientcfg.UserTarget(f.record.Username), before: map[string]string{"family": f.ID, "client_id": f.ClientID}}
 	name, until := f.record.Revocation(r.o.Now())
-	err = r.record(ctx, ch, func() error { return r.grants.Revoke(ctx, name, until) })
+	before := map[string]string{"family": f.ID, "client_id": f.ClientID}
+	err = r.Record(ctx, "revoke_family", clientcfg.UserTarget(f.record.Username), before, nil, func() error { return r.grants.Revoke(ctx, name, until) })
 	return err == nil, err
 }

@@ -99,20 +99,14 @@ type change struct {
 // disconnected.
 const noteWithin = 5 * time.Second
 
-// Record makes a change with its event: see record. before and after are the changed resource, nil
-// if it does not exist.
+// Record makes a change that the store cannot make together with its event. before and after are the
+// changed resource, nil if it does not exist. The event is stored first, so every change that was
+// made has an event. If the change fails, another event follows and says so.
 func (r *Service) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
-	return r.record(ctx, change{action: action, target: target, before: before, after: after}, do)
-}
-
-// record makes a change that the store cannot make together with its event. The event is stored
-// first, so every change that was made has an event. If the change fails, another event follows and
-// says so.
-func (r *Service) record(ctx context.Context, ch change, do func() error) error {
 	if r.o.Events == nil {
 		return do()
 	}
-	e, err := r.event(ch)
+	e, err := r.newEvent(change{action: action, target: target, before: before, after: after})
 	if err == nil {
 		err = r.o.Events.AddEvent(ctx, e)
 	}

@@ -100,8 +100,10 @@ func (r *Service) EndSessions(ctx context.Context, typed, id string) (int, error
 		return 0, ErrNoSession
 	}
 	for i, s := range list {
-		ch := change{action: "end_session", target: clientcfg.UserTarget(user), before: map[string]string{"session": s.ID}}
-		if err := r.record(ctx, ch, func() error { return r.grants.DeleteSession(ctx, s.key) }); err != nil {
+		err := r.Record(ctx, "end_session", clientcfg.UserTarget(user), map[string]string{"session": s.ID}, nil, func() error {
+			return r.grants.DeleteSession(ctx, s.key)
+		})
+		if err != nil {
 			return i, partly(i, fmt.Errorf("user %q: %w", user, err))
 		}
 	}
