@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -118,7 +119,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		},
 	} {
 		a := w.put(tt.path, tt.body).is(http.StatusUnprocessableEntity)
-		equal(t, tt.path+" "+tt.body, fieldsOf(a), tt.fields)
+		check.Equal(t, tt.path+" "+tt.body, fieldsOf(a), tt.fields)
 		if got := a.at("errors", 0, "detail").(string); !strings.Contains(got, tt.says) {
 			t.Errorf("%s: the detail %q does not say %q", tt.body, got, tt.says)
 		}
@@ -127,11 +128,11 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		a := w.put(path, `{"note":"\u0007","user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
 			"total":[{"name":"t","requests":500,"grants":["password"]}],
 			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
-		equal(t, path, fieldsOf(a), "note client[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name total[0].grants total[0].name")
+		check.Equal(t, path, fieldsOf(a), "note client[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name total[0].grants total[0].name")
 		a = w.put(path, `{"user":[{"requests":50}],"total":[{"name":"x","requests":49},{"requests":60},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms"}]}`).is(http.StatusUnprocessableEntity)
-		equal(t, path, fieldsOf(a), "total[1].name total[2].strict total[0].requests total[1].name")
+		check.Equal(t, path, fieldsOf(a), "total[1].name total[2].strict total[0].requests total[1].name")
 	}
-	equal(t, "version", w.policies.Snapshot().Version(), 1)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 1)
 	w.put("/tiers/"+strings.Repeat("x", 65), `{}`).is(http.StatusNotFound).says("name has more than 64 characters")
 	w.create("/policies/nobody/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusNotFound)
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: reader, ifNoneMatch: "*", body: "{}"}).is(http.StatusForbidden)
@@ -151,8 +152,8 @@ func TestWhereABodyIsMalformed(t *testing.T) {
 func TestTheAnswerDoesNotGrowWithTheProblems(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", `{"user":[`+strings.Repeat("5,", 30_000)+`5]}`).is(422)
-	equal(t, "problems", len(a.at("errors").([]any)), fielderr.Most+1)
-	equal(t, "the last", a.at("errors", fielderr.Most, "detail"), any("more problems are not shown"))
+	check.Equal(t, "problems", len(a.at("errors").([]any)), fielderr.Most+1)
+	check.Equal(t, "the last", a.at("errors", fielderr.Most, "detail"), any("more problems are not shown"))
 }
 
 func TestMalformedRequests(t *testing.T) {
@@ -204,5 +205,5 @@ func TestMalformedRequests(t *testing.T) {
 			w.send(r).is(tt.status).says(tt.says)
 		})
 	}
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 0)
 }

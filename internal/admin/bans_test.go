@@ -58,20 +58,20 @@ func TestBansAreListed(t *testing.T) {
 	w.ban("shop", "ada")
 	w.ban("shop", "")
 	w.ban("app", "rob")
-	equal(t, "all", w.listed("/bans"), "app rob, shop <nil>, shop ada")
-	equal(t, "of one client", w.listed("/bans?client_id=shop"), "shop <nil>, shop ada")
+	check.Equal(t, "all", w.listed("/bans"), "app rob, shop <nil>, shop ada")
+	check.Equal(t, "of one client", w.listed("/bans?client_id=shop"), "shop <nil>, shop ada")
 	a := w.get("/bans?limit=1").has("bans.0.since=2026-03-01T12:00:00Z", "bans.0.until=2026-03-01T12:05:00Z",
 		"bans.0.forgotten_at=2026-03-02T12:05:00Z", "bans.0.active=true")
 	next := a.at("next")
-	equal(t, "next", next, any("app rob"))
-	equal(t, "the next page", w.listed("/bans?limit=2&after=app%20rob"), "shop <nil>, shop ada")
+	check.Equal(t, "next", next, any("app rob"))
+	check.Equal(t, "the next page", w.listed("/bans?limit=2&after=app%20rob"), "shop <nil>, shop ada")
 	w.clock.Advance(5 * time.Minute)
-	equal(t, "in force", w.listed("/bans"), "")
-	equal(t, "and over", w.listed("/bans?ended=true"), "app rob, shop <nil>, shop ada")
+	check.Equal(t, "in force", w.listed("/bans"), "")
+	check.Equal(t, "and over", w.listed("/bans?ended=true"), "app rob, shop <nil>, shop ada")
 	w.ban("shop", "ada")
 	w.get("/bans").has("bans.0.bans_before=1")
 	for _, query := range []string{"?mode=off", "?ended=1", "?limit=0", "?user=ada"} {
-		equal(t, query, w.send(request{method: "GET", path: "/bans" + query, token: reader}).status, http.StatusUnprocessableEntity)
+		check.Equal(t, query, w.send(request{method: "GET", path: "/bans" + query, token: reader}).status, http.StatusUnprocessableEntity)
 	}
 }
 
@@ -80,16 +80,16 @@ func TestBansInDryRunAreListed(t *testing.T) {
 	w := newWorld(t)
 	w.change("PATCH", "/settings", `{"mode":"dry_run","default":{"ban":{`+banFields+`}}}`)
 	w.ban("shop", "ada")
-	equal(t, "in force", w.listed("/bans"), "")
-	equal(t, "in dry-run", w.listed("/bans?mode=dry_run"), "shop ada")
-	equal(t, "lift", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNoContent)
-	equal(t, "lifted", w.listed("/bans?mode=dry_run"), "")
+	check.Equal(t, "in force", w.listed("/bans"), "")
+	check.Equal(t, "in dry-run", w.listed("/bans?mode=dry_run"), "shop ada")
+	check.Equal(t, "lift", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNoContent)
+	check.Equal(t, "lifted", w.listed("/bans?mode=dry_run"), "")
 	trail := w.get("/audit?target=bans%2Fshop%20ada").at("entries").([]any)
-	equal(t, "entries", len(trail), 1)
+	check.Equal(t, "entries", len(trail), 1)
 	entry, _ := trail[0].(map[string]any)
-	equal(t, "in dry-run", entry["before"].(map[string]any)["dry_run"], any(true))
-	equal(t, "after", entry["after"], any(nil))
-	equal(t, "lift again", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNotFound)
+	check.Equal(t, "in dry-run", entry["before"].(map[string]any)["dry_run"], any(true))
+	check.Equal(t, "after", entry["after"], any(nil))
+	check.Equal(t, "lift again", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNotFound)
 }
 
 // TestBansThatAreNotEnforced: bans in force are marked if the current policy does not enforce them,
@@ -99,18 +99,18 @@ func TestBansThatAreNotEnforced(t *testing.T) {
 	marked := func(mode string) any { t.Helper(); return w.get("/bans?mode="+mode).at("bans", 0, "not_enforced") }
 	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
 	w.ban("shop", "ada")
-	equal(t, "enforced", marked("enforce"), any(nil))
+	check.Equal(t, "enforced", marked("enforce"), any(nil))
 	for _, change := range []string{`{"ban":"off"}`, `{"ban":null,"mode":"off"}`, `{"mode":"dry_run"}`} {
 		w.change("PATCH", "/policies/shop", change)
-		equal(t, change, marked("enforce"), any(true))
+		check.Equal(t, change, marked("enforce"), any(true))
 	}
 	w.ban("shop", "ada")
-	equal(t, "in dry-run", marked("dry_run"), any(nil))
+	check.Equal(t, "in dry-run", marked("dry_run"), any(nil))
 	w.change("PATCH", "/policies/shop", `{"mode":null}`)
-	equal(t, "in dry-run before", marked("dry_run"), any(true))
-	equal(t, "enforced again", marked("enforce"), any(nil))
+	check.Equal(t, "in dry-run before", marked("dry_run"), any(true))
+	check.Equal(t, "enforced again", marked("enforce"), any(nil))
 	w.change("PATCH", "/policies/shop", `{"trusted":true,"ban":null}`)
-	equal(t, "of who is trusted", marked("enforce"), any(true))
+	check.Equal(t, "of who is trusted", marked("enforce"), any(true))
 	w.clock.Advance(time.Hour)
 	w.get("/bans?ended=true").has("bans.0.not_enforced=null")
 }
@@ -123,7 +123,7 @@ func TestUnban(t *testing.T) {
 	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
 	w.ban("shop", "ada")
 	check.OK(t, other.bans.Refresh(t.Context()))
-	equal(t, "at the other one", other.listed("/bans"), "shop ada")
+	check.Equal(t, "at the other one", other.listed("/bans"), "shop ada")
 	for _, tt := range []struct {
 		path, token string
 		want        int
@@ -138,23 +138,23 @@ func TestUnban(t *testing.T) {
 		{"/bans/shop?username=ada&forget=true", writer, http.StatusNoContent},
 		{"/bans/shop?username=ada&forget=true", writer, http.StatusNotFound},
 	} {
-		equal(t, tt.path, w.send(request{method: "DELETE", path: tt.path, token: tt.token}).status, tt.want)
+		check.Equal(t, tt.path, w.send(request{method: "DELETE", path: tt.path, token: tt.token}).status, tt.want)
 	}
-	equal(t, "here", w.listed("/bans"), "")
+	check.Equal(t, "here", w.listed("/bans"), "")
 	check.OK(t, other.bans.Refresh(t.Context()))
-	equal(t, "at the other one", other.listed("/bans"), "")
+	check.Equal(t, "at the other one", other.listed("/bans"), "")
 	trail := w.get("/audit?target=bans%2Fshop%20ada").at("entries").([]any)
-	equal(t, "entries", len(trail), 2)
+	check.Equal(t, "entries", len(trail), 2)
 	first, _ := trail[1].(map[string]any)
-	equal(t, "action", first["action"], any("unban"))
-	equal(t, "reason", first["reason"], any("fixed"))
-	equal(t, "before", first["before"].(map[string]any)["username"], any("ada"))
+	check.Equal(t, "action", first["action"], any("unban"))
+	check.Equal(t, "reason", first["reason"], any("fixed"))
+	check.Equal(t, "before", first["before"].(map[string]any)["username"], any("ada"))
 	after, _ := first["after"].(map[string]any)
-	equal(t, "lifted", fmt.Sprint(after["active"], " ", after["lifted_at"]), "false 2026-03-01T12:00:00Z")
-	equal(t, "open", first["open"], any(nil))
+	check.Equal(t, "lifted", fmt.Sprint(after["active"], " ", after["lifted_at"]), "false 2026-03-01T12:00:00Z")
+	check.Equal(t, "open", first["open"], any(nil))
 	forgotten, _ := trail[0].(map[string]any)
-	equal(t, "before it was forgotten", forgotten["before"].(map[string]any)["active"], any(false))
-	equal(t, "forgotten", forgotten["after"], any(nil))
+	check.Equal(t, "before it was forgotten", forgotten["before"].(map[string]any)["active"], any(false))
+	check.Equal(t, "forgotten", forgotten["after"], any(nil))
 }
 
 // away is an unreachable store of bans.
@@ -171,7 +171,7 @@ func TestUnbanWithoutStore(t *testing.T) {
 	keeper, err := bans.New(t.Context(), bans.Options{Store: away{bans.NewRepository(store)}, Counters: w.counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w = newInstance(t, "i-1", store, file(), withBans(keeper))
-	equal(t, "status", w.send(request{method: "DELETE", path: "/bans/shop", token: writer}).status, http.StatusServiceUnavailable)
+	check.Equal(t, "status", w.send(request{method: "DELETE", path: "/bans/shop", token: writer}).status, http.StatusServiceUnavailable)
 }
 
 func withBans(b *bans.Bans) func(*admin.Options) { return func(o *admin.Options) { o.Bans = b } }

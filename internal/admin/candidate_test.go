@@ -16,8 +16,8 @@ func TestCandidateIsTriedAndNeverEnforced(t *testing.T) {
 		method: "PUT", path: "/candidates/shop", token: writer, ifNoneMatch: "*",
 		body: `{"client":[{"requests":3}],"note":"from May on"}`,
 	}).is(http.StatusOK)
-	equal(t, "passed", w.ask("shop", "", 8), 8)
-	equal(t, "passed", w.ask("shop", "ada", 5), 5) // users are not tried
+	check.Equal(t, "passed", w.ask("shop", "", 8), 8)
+	check.Equal(t, "passed", w.ask("shop", "ada", 5), 5) // users are not tried
 	w.get("/candidates/shop").has("activity.tried=8", "activity.candidate_would_deny=5", "activity.allowed=13", "activity.denied=0",
 		"since=2026-03-01T12:00:00Z")
 	w.get("/clients?after=ops").has("clients.0.candidate=true")
@@ -32,7 +32,7 @@ func TestAnotherCandidateBeginsAnew(t *testing.T) {
 	w.put("/candidates/_default", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("ops", "", 4)
 	for _, name := range []string{"shop", "_default"} {
-		equal(t, "tried before it is replaced", w.get("/candidates/"+name).at("activity", "tried") != any(0.0), true)
+		check.Equal(t, "tried before it is replaced", w.get("/candidates/"+name).at("activity", "tried") != any(0.0), true)
 		w.clock.Advance(time.Second)
 		w.put("/candidates/"+name, `{"client":[{"requests":100}]}`).is(http.StatusOK)
 		w.get("/candidates/"+name).has("activity.tried=0", "activity.candidate_would_deny=0")
@@ -48,8 +48,8 @@ func TestPromoteMakesTheCandidateLive(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	a := w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK).has("trusted=false", "client.0.requests=3", "user.0.requests=50",
 		"note=stays")
-	equal(t, "ETag", a.header.Get("ETag"), w.get("/policies/shop").header.Get("ETag"))
-	equal(t, "passed", w.ask("shop", "", 5), 3)
+	check.Equal(t, "ETag", a.header.Get("ETag"), w.get("/policies/shop").header.Get("ETag"))
+	check.Equal(t, "passed", w.ask("shop", "", 5), 3)
 	w.send(request{method: "GET", path: "/candidates/shop", token: reader}).is(http.StatusNotFound)
 	w.change("POST", "/candidates/shop/promote", "").is(http.StatusNotFound)
 	w.get("/audit?limit=1").has("entries.0.action=promote", "entries.0.target=policies/shop", "entries.0.before.trusted=true")
@@ -62,8 +62,8 @@ func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
 	w.ask("app", "ada", 6) // has its own limits for users
 	w.get("/candidates/_default").has("activity.tried=6", "activity.clients.0.client_id=shop", "activity.clients.0.candidate_would_deny=2")
 	w.change("POST", "/candidates/_default/promote", "").is(http.StatusOK).has("default.user.0.requests=4", "default.client.0.requests=100")
-	equal(t, "limit of shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 4)
-	equal(t, "limit of app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
+	check.Equal(t, "limit of shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 4)
+	check.Equal(t, "limit of app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
 }
 
 func TestCandidateIsSharedBetweenInstances(t *testing.T) {

@@ -25,18 +25,18 @@ func TestPolicyIsChangedAndInForce(t *testing.T) {
 	if before.header.Get("ETag") == after.header.Get("ETag") {
 		t.Error("the ETag stayed")
 	}
-	equal(t, "read again", string(w.get("/policies/shop").body), string(after.body))
-	equal(t, "read again", w.get("/policies/shop").header.Get("ETag"), after.header.Get("ETag"))
-	equal(t, "passed", w.ask("shop", "", 5), 3)
+	check.Equal(t, "read again", string(w.get("/policies/shop").body), string(after.body))
+	check.Equal(t, "read again", w.get("/policies/shop").header.Get("ETag"), after.header.Get("ETag"))
+	check.Equal(t, "passed", w.ask("shop", "", 5), 3)
 
 	var trail struct{ Entries []adminapi.AuditEntry }
 	w.get("/audit").into(&trail)
 	e := trail.Entries[0]
-	equal(t, "actor", e.Actor, clientcfg.Actor{ClientID: "ops", Address: "192.0.2.1"})
-	equal(t, "action", e.Action+" "+e.Target, "update policies/shop")
-	equal(t, "reason", e.Reason, "ticket 4711")
-	equal(t, "before", string(e.Before), "null")
-	equal(t, "time", e.At, noon)
+	check.Equal(t, "actor", e.Actor, clientcfg.Actor{ClientID: "ops", Address: "192.0.2.1"})
+	check.Equal(t, "action", e.Action+" "+e.Target, "update policies/shop")
+	check.Equal(t, "reason", e.Reason, "ticket 4711")
+	check.Equal(t, "before", string(e.Before), "null")
+	check.Equal(t, "time", e.At, noon)
 	if !strings.Contains(string(e.After), `"requests":10`) {
 		t.Errorf("after: %s", e.After)
 	}
@@ -53,7 +53,7 @@ func TestChangesNeedTheETag(t *testing.T) {
 	put(`"0-0"`, "", http.StatusPreconditionFailed)
 	put("W/"+first, "", http.StatusPreconditionFailed)
 	put("*", "", http.StatusPreconditionFailed) // there is no policy yet
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 0)
 
 	second := put(first, "", http.StatusOK).header.Get("ETag")
 	put(first, "", http.StatusPreconditionFailed).says(second)
@@ -75,8 +75,8 @@ func TestETagsAreOfOneResource(t *testing.T) {
 	w := newWorld(t)
 	shop, settings := w.get("/policies/shop").header.Get("ETag"), w.get("/settings").header.Get("ETag")
 	w.put("/policies/app", tenAMinute).is(http.StatusOK)
-	equal(t, "shop", w.get("/policies/shop").header.Get("ETag"), shop)
-	equal(t, "settings", w.get("/settings").header.Get("ETag"), settings)
+	check.Equal(t, "shop", w.get("/policies/shop").header.Get("ETag"), shop)
+	check.Equal(t, "settings", w.get("/settings").header.Get("ETag"), settings)
 }
 
 func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
@@ -99,10 +99,10 @@ func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
 		if s == http.StatusOK {
 			won++
 		} else {
-			equal(t, "status", s, http.StatusPreconditionFailed)
+			check.Equal(t, "status", s, http.StatusPreconditionFailed)
 		}
 	}
-	equal(t, "winners", won, 1)
+	check.Equal(t, "winners", won, 1)
 }
 
 func TestPatchChangesWhatItNames(t *testing.T) {
@@ -127,7 +127,7 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	check.Equal(t, "changed", meta.Changed, []string{"mode", "canary_percent", "default.client"})
 	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK).has("mode=enforce",
 		"default.client.0.requests=100")
-	equal(t, "hide", w.policies.Snapshot().For("shop").HideHeaders, true)
+	check.Equal(t, "hide", w.policies.Snapshot().For("shop").HideHeaders, true)
 	a.has("canary_percent=5")
 	w.put("/settings", `{"mode":"off"}`).is(http.StatusOK).has("canary_percent=100")
 	w.change("DELETE", "/settings", "").is(http.StatusNoContent)
@@ -187,7 +187,7 @@ func TestLockOutIsRefused(t *testing.T) {
 	lock(w.put("/policies/ops", `{}`))
 	w.patch("/policies/ops", `{"mode":"dry_run","trusted":false}`).is(http.StatusOK)
 	lock(w.patch("/policies/ops", `{"mode":"enforce"}`))
-	equal(t, "version", w.policies.Snapshot().Version(), 4)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 4)
 }
 
 func TestValidateChangesNothing(t *testing.T) {
@@ -199,7 +199,7 @@ func TestValidateChangesNothing(t *testing.T) {
 	w.send(request{method: "PUT", path: "/policies/shop?validate=true", token: writer, body: tenAMinute}).is(http.StatusOK)
 	w.send(request{method: "PUT", path: "/policies/shop?validate=true", token: writer, ifMatch: `"0-1"`, body: tenAMinute}).is(http.StatusPreconditionFailed)
 	w.change("DELETE", "/policies/shop?validate=true", "").is(http.StatusNotFound)
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 0)
 	w.get("/audit").has("entries.#=0")
 }
 
@@ -231,5 +231,5 @@ func TestTimeDoesNotMatterToETags(t *testing.T) {
 	before := w.get("/candidates/shop").header.Get("ETag")
 	w.ask("shop", "ada", 10)
 	w.clock.Advance(time.Hour)
-	equal(t, "ETag", w.get("/candidates/shop").header.Get("ETag"), before)
+	check.Equal(t, "ETag", w.get("/candidates/shop").header.Get("ETag"), before)
 }

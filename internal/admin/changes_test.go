@@ -35,18 +35,18 @@ func TestSeveralTargetsInOneChange(t *testing.T) {
 	w.ask("shop", "", 5)
 	w.changes("?validate=true", shopAndApp).is(http.StatusOK).has("changes.#=4", "changes.0.after.client.0.requests=3",
 		"effect.hit.0.client_id=shop")
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 0)
 
 	before := w.get("/changes").header.Get("ETag")
 	made := w.changes("?reason=all+at+once", shopAndApp).is(http.StatusOK).has("version=1")
-	equal(t, "ETag", made.header.Get("ETag"), w.get("/changes").header.Get("ETag"))
+	check.Equal(t, "ETag", made.header.Get("ETag"), w.get("/changes").header.Get("ETag"))
 	p := w.policies.Snapshot()
-	equal(t, "shop", p.For("shop").Client.All()[0].Requests, 3)
-	equal(t, "app", p.For("app").Trusted, true)
+	check.Equal(t, "shop", p.For("shop").Client.All()[0].Requests, 3)
+	check.Equal(t, "app", p.For("app").Trusted, true)
 	w.get("/audit").has("entries.#=1")
 	e := w.newest()
-	equal(t, "first", e.Action+" "+e.Target+" "+e.Reason, "update policies/shop all at once")
-	equal(t, "more", len(e.More), 3)
+	check.Equal(t, "first", e.Action+" "+e.Target+" "+e.Reason, "update policies/shop all at once")
+	check.Equal(t, "more", len(e.More), 3)
 	for _, target := range []string{"policies/app", "settings", "candidates/shop"} {
 		w.get("/audit?target=" + target).has("entries.#=1")
 	}
@@ -84,7 +84,7 @@ func TestEverythingThatIsSet(t *testing.T) {
 	w.changes("", body(func(*adminapi.SetTarget) {})).is(http.StatusOK).has("changes.#=0")
 	w.changes("", body(func(one *adminapi.SetTarget) { one.Value = []byte("null") })).is(http.StatusOK)
 	w.get("/changes").has("targets.#=0")
-	equal(t, "app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
+	check.Equal(t, "app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
 }
 
 func TestABadChangeOfSeveralTargetsChangesNothing(t *testing.T) {
@@ -111,8 +111,8 @@ func TestABadChangeOfSeveralTargetsChangesNothing(t *testing.T) {
 	w.changes("", `{"changes":[`+good+`,{"target":"policies/ops","value":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}]}`).
 		is(http.StatusConflict).says(`lock out the admin client "ops"`)
 	w.changes("", `{"changes":[`+strings.Repeat(" ", 5<<20)+`]}`).is(http.StatusRequestEntityTooLarge)
-	equal(t, "version", w.policies.Snapshot().Version(), 0)
-	equal(t, "trusted", w.policies.Snapshot().For("app").Trusted, false)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 0)
+	check.Equal(t, "trusted", w.policies.Snapshot().For("app").Trusted, false)
 	// Removing a missing setting of an unknown client is neither an error nor a change.
 	w.changes("", `{"changes":[{"target":"policies/shpo","value":null}]}`).is(http.StatusOK).has("changes.#=0")
 }
@@ -135,7 +135,7 @@ func TestTiersAndOverridesInOneChange(t *testing.T) {
 	body := `{"changes":[{"target":"policies/shop","value":{"tier":"gold"}},{"target":"overrides/shop ada","value":{"user":[{"requests":1}]}},` +
 		`{"target":"tiers/gold","value":{"user":[{"requests":42}]}}]}`
 	w.changes("", body).is(http.StatusOK)
-	equal(t, "shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 42)
+	check.Equal(t, "shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 42)
 	a := w.get("/changes")
 	var targets []string
 	for _, one := range a.at("targets").([]any) {

@@ -48,20 +48,20 @@ func TestDeniedUsersOfAllInstances(t *testing.T) {
 	if diff := cmp.Diff(want, shop.Denied); diff != "" || *shop.DeniedOthers != (activity.Denials{}) {
 		t.Errorf("of one client, others %v (-want +got):\n%s", shop.DeniedOthers, diff)
 	}
-	equal(t, "talkers", len(shop.Talkers), 1)
-	equal(t, "denied", shop.Talkers[0].Denied, 10)
+	check.Equal(t, "talkers", len(shop.Talkers), 1)
+	check.Equal(t, "denied", shop.Talkers[0].Denied, 10)
 	for _, k := range shop.NearLimit {
-		equal(t, "client near its limit", k.ClientID, "shop")
+		check.Equal(t, "client near its limit", k.ClientID, "shop")
 	}
-	equal(t, "near the limit", len(shop.NearLimit), 3)
+	check.Equal(t, "near the limit", len(shop.NearLimit), 3)
 
 	a.get("/top?client_id=shop&limit=1").into(&first)
-	equal(t, "shown", len(first.Denied), 1)
-	equal(t, "of others", first.DeniedOthers.Denied, 4)
+	check.Equal(t, "shown", len(first.Denied), 1)
+	check.Equal(t, "of others", first.DeniedOthers.Denied, 4)
 
 	var quiet adminapi.Top
 	a.get("/top?client_id=ops").into(&quiet)
-	equal(t, "of a client without requests", len(quiet.Talkers)+len(quiet.Denied)+len(quiet.NearLimit), 0)
+	check.Equal(t, "of a client without requests", len(quiet.Talkers)+len(quiet.Denied)+len(quiet.NearLimit), 0)
 	a.send(request{method: http.MethodGet, path: "/top?client_id=nobody", token: reader}).is(http.StatusNotFound)
 	a.send(request{method: http.MethodGet, path: "/top?client_id=", token: reader}).is(http.StatusNotFound)
 }
@@ -126,7 +126,7 @@ func TestUserHash(t *testing.T) {
 	w := newWorld(t)
 	var got adminapi.UserHash
 	w.get("/user-hash?username=ADA").into(&got)
-	equal(t, "hash", got, adminapi.UserHash{Username: "ada", UserHash: "hash-of-ada"})
+	check.Equal(t, "hash", got, adminapi.UserHash{Username: "ada", UserHash: "hash-of-ada"})
 	w.send(request{method: http.MethodGet, path: "/user-hash", token: reader}).is(http.StatusUnprocessableEntity).says("username")
 	w.send(request{method: http.MethodGet, path: "/user-hash?username=x&client_id=y", token: reader}).is(http.StatusUnprocessableEntity)
 }

@@ -34,25 +34,25 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
 	w.clock.Advance(time.Hour)
-	equal(t, "no request", end(), wouldDeny+"no request of 0 active clients.")
+	check.Equal(t, "no request", end(), wouldDeny+"no request of 0 active clients.")
 	w.ask("shop", "", 4)
-	equal(t, "no request too many", end(), wouldDeny+"no request of 1 active client.")
+	check.Equal(t, "no request too many", end(), wouldDeny+"no request of 1 active client.")
 	w.ask("shop", "", 4)
 	w.ask("app", "", 6)
 	w.ask("viewer", "", 1)
 	w.ask("ops", "", 5)
 	want := wouldDeny + "requests of 2 of 4 active clients: shop (3 requests), app (1 request)."
-	equal(t, "two too often", end(), want)
-	equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
+	check.Equal(t, "two too often", end(), want)
+	check.Equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
 		wouldDeny+"requests of 1 of 4 active clients: app (1 request).")
-	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), notWidened)
+	check.Equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), notWidened)
 	// The prediction matches the result of enforcing.
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
 	w.clock.Advance(5 * time.Minute)
-	equal(t, "passed", w.ask("shop", "", 8), 5)
-	equal(t, "passed", w.ask("app", "", 6), 5)
+	check.Equal(t, "passed", w.ask("shop", "", 8), 5)
+	check.Equal(t, "passed", w.ask("app", "", 6), 5)
 	w.clock.Advance(11 * time.Minute)
-	equal(t, "not widened", end(), notWidened)
+	check.Equal(t, "not widened", end(), notWidened)
 }
 
 // TestEffectForgetsFormerLimits: counts under other limits say nothing about these.
@@ -69,12 +69,12 @@ func TestEffectForgetsFormerLimits(t *testing.T) {
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
 	unclear := "(no counter shows 10 requests in 60s; try a candidate first)"
-	equal(t, "no request since", end(), wouldDeny+"no request of 2 active clients. It is unknown for 2: app "+unclear+", shop "+unclear+".")
+	check.Equal(t, "no request since", end(), wouldDeny+"no request of 2 active clients. It is unknown for 2: app "+unclear+", shop "+unclear+".")
 	w.clock.Advance(3 * time.Minute)
 	w.ask("shop", "", 12)
 	w.ask("app", "", 9)
 	w.clock.Advance(time.Minute)
-	equal(t, "asked since", end(),
+	check.Equal(t, "asked since", end(),
 		wouldDeny+"requests of 1 of 2 active clients: shop (2 requests). The figures cover only the last 1 minute.")
 }
 
@@ -96,11 +96,9 @@ func TestEffectOfTheCanaryShare(t *testing.T) {
 			}
 		}
 		a := w.change("PATCH", "/settings?validate=true", fmt.Sprintf(`{"canary_percent":%v}`, share)).is(http.StatusOK)
-		if hit := a.at("effect", "hit").([]any); len(hit) != inside {
-			t.Errorf("at %v%%: %v are hit, want %d", share, hit, inside)
-		}
+		check.Equal(t, fmt.Sprintf("hit at %v%%", share), len(a.at("effect", "hit").([]any)), inside)
 	}
-	equal(t, "as it is", w.summary("PATCH", "/settings", `{"canary_percent":0}`), notWidened)
+	check.Equal(t, "as it is", w.summary("PATCH", "/settings", `{"canary_percent":0}`), notWidened)
 }
 
 func TestEffectOfALowerLimit(t *testing.T) {
@@ -113,11 +111,11 @@ func TestEffectOfALowerLimit(t *testing.T) {
 		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", body), ": ")
 		return strings.TrimSuffix(s, young)
 	}
-	equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), wouldDeny+"requests of 1 of 2 active clients")
-	equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), wouldDeny+"no request of 2 active clients.")
-	equal(t, "users", set(`{"user":[{"requests":2}]}`), wouldDeny+"requests of 1 of 2 active clients")
-	equal(t, "higher", set(`{"client":[{"requests":200}]}`), notWidened)
-	equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), notWidened)
+	check.Equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), wouldDeny+"requests of 1 of 2 active clients")
+	check.Equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), wouldDeny+"no request of 2 active clients.")
+	check.Equal(t, "users", set(`{"user":[{"requests":2}]}`), wouldDeny+"requests of 1 of 2 active clients")
+	check.Equal(t, "higher", set(`{"client":[{"requests":200}]}`), notWidened)
+	check.Equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), notWidened)
 	if s := w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`); !strings.Contains(s,
 		"unknown for 1: shop (no counter shows 10 requests in 10s; try a candidate first)") {
 		t.Error(s)
@@ -150,7 +148,7 @@ func TestEffectOfOnOutage(t *testing.T) {
 			w := newWorld(t)
 			w.put("/policies/shop", tt.before).is(http.StatusOK)
 			w.ask("shop", "", 7)
-			equal(t, "summary", w.summary("PUT", "/policies/shop", tt.after), tt.want)
+			check.Equal(t, "summary", w.summary("PUT", "/policies/shop", tt.after), tt.want)
 		})
 	}
 }
@@ -161,7 +159,7 @@ func TestEffectOfACandidateWithAnotherOnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
-	equal(t, "summary", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s","on_outage":"deny"}]}`),
+	check.Equal(t, "summary", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s","on_outage":"deny"}]}`),
 		wouldDeny+"requests of 1 of 1 active client: shop (3 requests)."+young+" It also denies more requests during a store outage.")
 }
 
@@ -170,8 +168,8 @@ func TestEffectOfPromoting(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
 	want := wouldDeny + "requests of 1 of 1 active client: shop (3 requests)." + young
-	equal(t, "promote", w.summary("POST", "/candidates/shop/promote", ""), want)
-	equal(t, "the same limits by hand", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`), want)
+	check.Equal(t, "promote", w.summary("POST", "/candidates/shop/promote", ""), want)
+	check.Equal(t, "the same limits by hand", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`), want)
 }
 
 func TestEffectOfDistrust(t *testing.T) {
@@ -202,7 +200,7 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	b.ask("app", "", 1)
 	b.publish()
 	want := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)." + young
-	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
+	check.Equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }
 
 // ofAMinute returns the summary of a change, without the note that the figures cover only a minute.
@@ -220,17 +218,17 @@ func TestEffectOfReuse(t *testing.T) {
 	w.ask("app", "", 7)
 	w.clock.Advance(time.Minute)
 	summary := w.ofAMinute
-	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
-	equal(t, "without reuse", summary("/policies/shop", `{"mode":"enforce","over_limit":"deny"}`),
+	check.Equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
+	check.Equal(t, "without reuse", summary("/policies/shop", `{"mode":"enforce","over_limit":"deny"}`),
 		wouldDeny+"requests of 1 of 2 active clients: shop (3 requests).")
 	unclear := "(the number of requests answered with the last token is unknown; try a candidate or dry-run first)"
-	equal(t, "reuse with the change", summary("/policies/app", `{"mode":"enforce","over_limit":"reuse"}`),
+	check.Equal(t, "reuse with the change", summary("/policies/app", `{"mode":"enforce","over_limit":"reuse"}`),
 		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
-	equal(t, "passed", w.ask("shop", "", 8), 8)
-	equal(t, "an end of reuse", summary("/policies/shop", `{"over_limit":null}`),
+	check.Equal(t, "passed", w.ask("shop", "", 8), 8)
+	check.Equal(t, "an end of reuse", summary("/policies/shop", `{"over_limit":null}`),
 		wouldDeny+"requests of 1 of 2 active clients: shop (11 requests).")
-	equal(t, "a beginning", summary("/policies/app", `{"over_limit":"reuse"}`), notWidened)
+	check.Equal(t, "a beginning", summary("/policies/app", `{"over_limit":"reuse"}`), notWidened)
 }
 
 // TestEffectOfWaiting: a queued request is not denied, as far as that is known.
@@ -242,19 +240,19 @@ func TestEffectOfWaiting(t *testing.T) {
 	w.ask("app", "", 7)
 	w.clock.Advance(time.Minute)
 	summary := w.ofAMinute
-	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
+	check.Equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
 	hit := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)."
-	equal(t, "without a wait", summary("/policies/shop", `{"mode":"enforce","max_wait":"0s"}`), hit)
+	check.Equal(t, "without a wait", summary("/policies/shop", `{"mode":"enforce","max_wait":"0s"}`), hit)
 	unclear := "(the number of requests that would wait is unknown; try dry-run first)"
-	equal(t, "a wait with the change", summary("/policies/app", `{"mode":"enforce","max_wait":"2s"}`),
+	check.Equal(t, "a wait with the change", summary("/policies/app", `{"mode":"enforce","max_wait":"2s"}`),
 		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
-	equal(t, "passed", w.ask("shop", "ada", 8), 8)
-	equal(t, "an end of waiting", summary("/policies/shop", `{"max_wait":null}`),
+	check.Equal(t, "passed", w.ask("shop", "ada", 8), 8)
+	check.Equal(t, "an end of waiting", summary("/policies/shop", `{"max_wait":null}`),
 		wouldDeny+"requests of 1 of 2 active clients: shop (11 requests).")
-	equal(t, "fewer places", summary("/policies/shop", `{"max_waiting":3}`),
+	check.Equal(t, "fewer places", summary("/policies/shop", `{"max_waiting":3}`),
 		wouldDeny+"no request of 2 active clients. It is unknown for 1: shop "+unclear+".")
-	equal(t, "a beginning", summary("/policies/app", `{"max_wait":"2s"}`), notWidened)
+	check.Equal(t, "a beginning", summary("/policies/app", `{"max_wait":"2s"}`), notWidened)
 }
 
 // TestEffectAfterAListChanged: the peaks of a list are not used for another list that was removed
@@ -276,7 +274,7 @@ func TestEffectAfterAListChanged(t *testing.T) {
 				w.askAs("shop", user, 0, home, 3)
 			}
 			w.put("/policies/shop", `{`+tt.since+`}`).is(http.StatusOK)
-			equal(t, "summary", w.summary("PUT", "/policies/shop", `{`+tt.change+`}`), wouldDeny+"no request of 1 active client"+tt.want+young)
+			check.Equal(t, "summary", w.summary("PUT", "/policies/shop", `{`+tt.change+`}`), wouldDeny+"no request of 1 active client"+tt.want+young)
 		})
 	}
 }
@@ -287,9 +285,9 @@ func TestEffectOfOneUser(t *testing.T) {
 	w.put("/policies/shop", `{"user":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 9)
 	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (requests per user are not recorded; see limits top --counters)."
-	equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
+	check.Equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
 	some, _, _ := strings.Cut(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young)
-	equal(t, "of some grants", some, unknown)
+	check.Equal(t, "of some grants", some, unknown)
 }
 
 // TestEffectOnGrantsThatLoseTheirLimits: the summary lists grants that lose their limit by user.
@@ -297,13 +295,13 @@ func TestEffectOnGrantsThatLoseTheirLimits(t *testing.T) {
 	w := newWorld(t)
 	const refreshes = `{"user":[{"requests":100,"grants":["refresh_token"]}]}`
 	const lost = " Requests of authorization_code and password are no longer limited per user."
-	equal(t, "of a list", w.summary("PUT", "/policies/shop", refreshes), notWidened+lost)
-	equal(t, "of a user", w.summary("PUT", "/policies/shop/users/ada", refreshes), notWidened+lost)
-	equal(t, "beside another", w.summary("PUT", "/policies/shop", `{"user":[{"requests":100,"grants":["refresh_token"]},{"name":"all","requests":100}]}`), notWidened)
-	equal(t, "trusted", w.summary("PUT", "/policies/shop", `{"trusted":true,"user":[{"requests":100,"grants":["refresh_token"]}]}`), notWidened)
+	check.Equal(t, "of a list", w.summary("PUT", "/policies/shop", refreshes), notWidened+lost)
+	check.Equal(t, "of a user", w.summary("PUT", "/policies/shop/users/ada", refreshes), notWidened+lost)
+	check.Equal(t, "beside another", w.summary("PUT", "/policies/shop", `{"user":[{"requests":100,"grants":["refresh_token"]},{"name":"all","requests":100}]}`), notWidened)
+	check.Equal(t, "trusted", w.summary("PUT", "/policies/shop", `{"trusted":true,"user":[{"requests":100,"grants":["refresh_token"]}]}`), notWidened)
 	all := `{"user":[{"requests":50,"grants":["refresh_token","password"]}]}`
-	equal(t, "of one grant", w.summary("PUT", "/policies/shop", all), wouldDeny+"no request of 0 active clients."+young+
+	check.Equal(t, "of one grant", w.summary("PUT", "/policies/shop", all), wouldDeny+"no request of 0 active clients."+young+
 		" Requests of authorization_code are no longer limited per user.")
 	w.put("/policies/shop", refreshes).is(http.StatusOK)
-	equal(t, "not before either", w.summary("PUT", "/policies/shop", `{"user":[{"requests":200,"grants":["refresh_token"]}]}`), notWidened)
+	check.Equal(t, "not before either", w.summary("PUT", "/policies/shop", `{"user":[{"requests":200,"grants":["refresh_token"]}]}`), notWidened)
 }

@@ -111,16 +111,16 @@ func TestEnforcingWithoutActivity(t *testing.T) {
 			w := newGateway(t)
 			w.patch("/settings", tt.before).is(http.StatusOK)
 			a := w.change("PATCH", "/settings?validate=true", tt.change).is(http.StatusOK)
-			equal(t, "widens", a.at("effect", "widens"), any(tt.widens))
+			check.Equal(t, "widens", a.at("effect", "widens"), any(tt.widens))
 			want := notWidened
 			if tt.widens {
 				want = wouldDeny + "no request of 0 active clients." + young
 			}
-			equal(t, "summary", a.at("effect", "summary"), any(want))
+			check.Equal(t, "summary", a.at("effect", "summary"), any(want))
 		})
 	}
 	w := newGateway(t)
-	equal(t, "a client's own", w.summary("PUT", "/policies/new", `{"mode":"enforce"}`), wouldDeny+"no request of 0 active clients."+young)
+	check.Equal(t, "a client's own", w.summary("PUT", "/policies/new", `{"mode":"enforce"}`), wouldDeny+"no request of 0 active clients."+young)
 }
 
 // TestEffectInDryRun: limits that stay in dry-run deny nothing, and the summary says how much they
@@ -142,7 +142,7 @@ func TestEffectInDryRun(t *testing.T) {
 		if tt.want == "" {
 			want = notWidened
 		}
-		equal(t, tt.name, w.summary(tt.method, tt.path, tt.body), want)
+		check.Equal(t, tt.name, w.summary(tt.method, tt.path, tt.body), want)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestEffectAtTheEndOfAnother(t *testing.T) {
 			path, query, _ := strings.Cut(tt.path, "?")
 			a := w.change("PATCH", path+"?validate=true&"+query, tt.change).is(http.StatusOK)
 			summary := a.at("effect", "summary").(string)
-			equal(t, "widens", a.at("effect", "widens"), any(strings.HasPrefix(tt.want, later)))
+			check.Equal(t, "widens", a.at("effect", "widens"), any(strings.HasPrefix(tt.want, later)))
 			if tt.want != "" && summary != tt.want {
 				t.Errorf("got %s\nwant %s", summary, tt.want)
 			}
@@ -186,9 +186,9 @@ func TestEffectOfManyNames(t *testing.T) {
 	}
 	w.ask("batch", "", 20)
 	a := w.change("PATCH", "/settings?validate=true", `{"mode":"enforce"}`).is(http.StatusOK)
-	equal(t, "hit", a.at("effect", "hit_total"), any(float64(names+1)))
+	check.Equal(t, "hit", a.at("effect", "hit_total"), any(float64(names+1)))
 	hit := a.at("effect", "hit").([]any)
-	equal(t, "listed", len(hit), 1000)
+	check.Equal(t, "listed", len(hit), 1000)
 	a.has("effect.hit.0.client_id=batch")
 	summary := a.at("effect", "summary").(string)
 	if !strings.HasPrefix(summary, wouldDeny+"requests of 2001 of 2001 active clients: batch (15 requests), name-") || !strings.Contains(summary, " and 1991 more.") || len(summary) > 1100 {
@@ -204,7 +204,7 @@ func TestEffectCountsInstancesElsewhere(t *testing.T) {
 	b.publish()
 	a.ask("batch", "", 8)
 	a.ask("shop", "", 6)
-	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 2 of 2 active clients: batch (5 requests), shop (1 request)."+young)
+	check.Equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 2 of 2 active clients: batch (5 requests), shop (1 request)."+young)
 }
 
 // TestEffectOnADeletedClient: its requests are evaluated as long as they are recorded.
@@ -218,8 +218,8 @@ func TestEffectOnADeletedClient(t *testing.T) {
 	}
 	check.OK(t, w.clients.Renew(t.Context(), 0))
 	want := wouldDeny + "requests of 1 of 1 active client: shop (15 requests)." + young
-	equal(t, "all", w.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
-	equal(t, "its own", w.summary("PATCH", "/policies/shop", `{"mode":"enforce"}`), want)
+	check.Equal(t, "all", w.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
+	check.Equal(t, "its own", w.summary("PATCH", "/policies/shop", `{"mode":"enforce"}`), want)
 }
 
 // TestMisspeltClientElsewhere: an unknown name gets a warning with the nearest known name.
@@ -242,15 +242,15 @@ func TestMisspeltClientElsewhere(t *testing.T) {
 		{"registered here", "PUT", "/policies/ops", `{"trusted":true}`, "<nil>"},
 		{"of all", "PATCH", "/settings", `{"note":"y"}`, "<nil>"},
 	} {
-		equal(t, tt.name, fmt.Sprint(w.change(tt.method, tt.path+"?validate=true", tt.body).is(http.StatusOK).at("effect", "warnings")), tt.want)
+		check.Equal(t, tt.name, fmt.Sprint(w.change(tt.method, tt.path+"?validate=true", tt.body).is(http.StatusOK).at("effect", "warnings")), tt.want)
 	}
 	var many []string
 	for i := range 25 {
 		many = append(many, fmt.Sprintf(`{"target":"policies/new-%02d","value":{"trusted":true}}`, i))
 	}
 	warnings := w.changes("?validate=true", `{"changes":[`+strings.Join(many, ",")+`]}`).is(http.StatusOK).at("effect", "warnings").([]any)
-	equal(t, "of many", len(warnings), 11)
-	equal(t, "the rest", warnings[10], any("15 more clients are unknown."))
+	check.Equal(t, "of many", len(warnings), 11)
+	check.Equal(t, "the rest", warnings[10], any("15 more clients are unknown."))
 	w.clock.Advance(11 * time.Minute)
 	w.change("PUT", "/policies/batch?validate=true", `{}`).is(http.StatusOK).has("effect.warnings.#=1")
 }

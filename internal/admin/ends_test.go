@@ -31,12 +31,12 @@ func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
 
 	w.clock.Advance(2*time.Hour - time.Second)
 	check.OK(t, w.policies.End(t.Context()))
-	equal(t, "not yet", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 3)
+	check.Equal(t, "not yet", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 3)
 	w.clock.Advance(time.Second)
 	etag := w.get("/changes").header.Get("ETag")
 	check.OK(t, w.policies.End(t.Context()))
-	equal(t, "same ETag", w.get("/changes").header.Get("ETag") == etag, false)
-	equal(t, "limit", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 9)
+	check.Equal(t, "same ETag", w.get("/changes").header.Get("ETag") == etag, false)
+	check.Equal(t, "limit", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 9)
 	w.get("/policies/shop").has("meta.until=null")
 	w.get("/audit").has("entries.0.until=" + end)
 }
@@ -106,13 +106,13 @@ func everyInstanceEndsIt(t *testing.T, store *shared) {
 	second.clock.Advance(30 * 24 * time.Hour)
 	store.clock.Advance(30 * 24 * time.Hour)
 	for _, w := range []*instance{first, second} {
-		equal(t, "trusted before", w.policies.Snapshot().For("shop").Trusted, true)
+		check.Equal(t, "trusted before", w.policies.Snapshot().For("shop").Trusted, true)
 		check.OK(t, w.policies.End(t.Context()))
-		equal(t, "trusted on "+w.name, w.policies.Snapshot().For("shop").Trusted, false)
+		check.Equal(t, "trusted on "+w.name, w.policies.Snapshot().For("shop").Trusted, false)
 	}
 	third := newInstance(t, "i-3", store, file())
-	equal(t, "trusted after a start", third.policies.Snapshot().For("shop").Trusted, false)
-	equal(t, "version", third.policies.Snapshot().Version(), 1)
+	check.Equal(t, "trusted after a start", third.policies.Snapshot().For("shop").Trusted, false)
+	check.Equal(t, "version", third.policies.Snapshot().Version(), 1)
 }
 
 // TestLockOutByAnEnd: a change is also refused if the end of a temporary change would lock out an

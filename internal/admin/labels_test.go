@@ -5,25 +5,27 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func TestLabelsOfAClient(t *testing.T) {
 	w := newWorld(t)
 	made := w.post("/clients", `{"client_id": "new", "labels": {"team": "payments", "app.kubernetes.io": "", "gone": null}}`).is(http.StatusCreated)
-	equal(t, "made", fmt.Sprint(made.at("labels")), "map[app.kubernetes.io: team:payments]")
+	check.Equal(t, "made", fmt.Sprint(made.at("labels")), "map[app.kubernetes.io: team:payments]")
 	w.patch("/clients/new", `{"labels": {"team": "orders", "app.kubernetes.io": null, "zone": "a"}}`).is(http.StatusOK)
-	equal(t, "merged", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
+	check.Equal(t, "merged", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
 	w.patch("/clients/new", `{"client_name": "New"}`).is(http.StatusOK)
-	equal(t, "untouched", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
+	check.Equal(t, "untouched", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
 	before := w.get("/clients/new").header.Get("ETag")
 	w.patch("/clients/new", `{"labels": {"zone": "b"}}`).is(http.StatusOK)
-	equal(t, "same ETag", w.get("/clients/new").header.Get("ETag") == before, false)
+	check.Equal(t, "same ETag", w.get("/clients/new").header.Get("ETag") == before, false)
 	w.put("/clients/new", `{"client_id": "new"}`).is(http.StatusOK)
 	if strings.Contains(string(w.get("/clients/new").body), "labels") {
 		t.Errorf("PUT replaces all: %s", w.get("/clients/new").body)
 	}
 	before1 := w.get("/audit?target=clients/new&limit=1").at("entries", 0, "before", "labels")
-	equal(t, "in the trail", fmt.Sprint(before1), "map[team:orders zone:b]")
+	check.Equal(t, "in the trail", fmt.Sprint(before1), "map[team:orders zone:b]")
 }
 
 func TestInvalidLabels(t *testing.T) {

@@ -91,14 +91,14 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	})
 	check.OK(t, err)
 	for i, r := range results {
-		equal(t, fmt.Sprintf("status of write %d", i), r.Status, syncer.Applied)
+		check.Equal(t, fmt.Sprintf("status of write %d", i), r.Status, syncer.Applied)
 	}
 	a := w.get("/clients/shop/counters")
 	var shown []string
 	for i := range a.at("counters").([]any) {
 		shown = append(shown, fmt.Sprintf("%v %v %v", a.at("counters", i, "username"), a.at("counters", i, "limit", "name"), a.at("counters", i, "estimate")))
 	}
-	equal(t, "counters", strings.Join(shown, ", "), "bob per-minute 10, ada per-minute 3, bob per-hour 10, ada per-hour 3")
+	check.Equal(t, "counters", strings.Join(shown, ", "), "bob per-minute 10, ada per-minute 3, bob per-hour 10, ada per-hour 3")
 	a.has("counters.0.last_seen=null", "incomplete=false")
 	check.OK(t, w.store.Close())
 	w.get("/clients/shop/counters").has("counters.#=2", "incomplete=true")
@@ -154,24 +154,24 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	exhaust()
 	reset("?username=ada&reason=sorry")
 	for _, w := range []*instance{a, b} {
-		equal(t, "the user passes", w.ask("shop", "ada", 1), 1)
-		equal(t, "the client does not", w.ask("shop", "", 1), 0)
+		check.Equal(t, "the user passes", w.ask("shop", "ada", 1), 1)
+		check.Equal(t, "the client does not", w.ask("shop", "", 1), 0)
 	}
 	exhaust()
 	reset("?username=%EF%BC%A1da&reason=typed+in+full+width")
 	for _, w := range []*instance{a, b} {
-		equal(t, "the user passes again", w.ask("shop", "ada", 1), 1)
+		check.Equal(t, "the user passes again", w.ask("shop", "ada", 1), 1)
 	}
 	exhaust()
 	reset("?username=")
 	for _, w := range []*instance{a, b} {
-		equal(t, "the user does not pass", w.ask("shop", "ada", 1), 0)
-		equal(t, "the client passes", w.ask("shop", "", 1), 1)
+		check.Equal(t, "the user does not pass", w.ask("shop", "ada", 1), 0)
+		check.Equal(t, "the client passes", w.ask("shop", "", 1), 1)
 	}
 	exhaust()
 	reset("")
 	for _, w := range []*instance{a, b} {
-		equal(t, "both pass", w.ask("shop", "ada", 1)+w.ask("shop", "", 1), 2)
+		check.Equal(t, "both pass", w.ask("shop", "ada", 1)+w.ask("shop", "", 1), 2)
 	}
 	a.get("/audit?target=clients/shop/counters&before=3").has("entries.0.action=reset", "entries.0.reason=sorry",
 		"entries.0.after.username=ada")
@@ -179,7 +179,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	c := newInstance(t, "i-3", store, file())
 	c.ask("shop", "", 4)
 	check.OK(t, c.follower.Refresh(t.Context()))
-	equal(t, "still denied", c.ask("shop", "", 1), 0)
+	check.Equal(t, "still denied", c.ask("shop", "", 1), 0)
 }
 
 func TestTopShowsAllInstances(t *testing.T) {
@@ -191,9 +191,9 @@ func TestTopShowsAllInstances(t *testing.T) {
 	b.ask("ops", "", 99)
 	b.publish()
 	top := a.get("/top?limit=2")
-	equal(t, "talkers", fmt.Sprintf("%v %v", top.at("talkers", 0, "client_id"), top.at("talkers", 1, "client_id")), "shop ops")
+	check.Equal(t, "talkers", fmt.Sprintf("%v %v", top.at("talkers", 0, "client_id"), top.at("talkers", 1, "client_id")), "shop ops")
 	top.has("talkers.0.allowed=110")
-	equal(t, "nearest", fmt.Sprintf("%v %v", top.at("near_limit", 0, "client_id"), top.at("near_limit", 0, "usage")), "ops 0.99")
-	equal(t, "next", fmt.Sprintf("%v %v", top.at("near_limit", 1, "username"), top.at("near_limit", 1, "instance")), "ada i-2")
+	check.Equal(t, "nearest", fmt.Sprintf("%v %v", top.at("near_limit", 0, "client_id"), top.at("near_limit", 0, "usage")), "ops 0.99")
+	check.Equal(t, "next", fmt.Sprintf("%v %v", top.at("near_limit", 1, "username"), top.at("near_limit", 1, "instance")), "ada i-2")
 	top.has("near_limit.#=2")
 }

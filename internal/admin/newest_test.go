@@ -28,13 +28,13 @@ func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 				r.ifMatch, r.ifNoneMatch = "", "*"
 			}
 			other.send(r).is(http.StatusOK)
-			equal(t, "note", one.get(path).at("note"), any(strconv.Itoa(i)))
+			check.Equal(t, "note", one.get(path).at("note"), any(strconv.Itoa(i)))
 		}
-		equal(t, "in the list", one.get("/policies").at("version"), one.get("/candidates").at("version"))
-		equal(t, "note in the list", other.get("/policies?prefix=shop").at("policies", 0, "note"), any(strconv.Itoa(i)))
+		check.Equal(t, "in the list", one.get("/policies").at("version"), one.get("/candidates").at("version"))
+		check.Equal(t, "note in the list", other.get("/policies?prefix=shop").at("policies", 0, "note"), any(strconv.Itoa(i)))
 		one.get("/clients?prefix=shop").has("clients.0.effective.client.0.requests=5")
 	}
-	equal(t, "version", all[0].policies.Snapshot().Version(), 12)
+	check.Equal(t, "version", all[0].policies.Snapshot().Version(), 12)
 }
 
 // TestAgeOfWhatIsNotKnownToBeTheNewest: while the store is unreachable, the last known state is
@@ -44,7 +44,7 @@ func TestAgeOfWhatIsNotKnownToBeTheNewest(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	paths := []string{"/settings", "/policies/app", "/policies", "/candidates/shop", "/candidates", "/clients"}
 	for _, path := range paths {
-		equal(t, "age of "+path, w.get(path).header.Get("Age"), "")
+		check.Equal(t, "age of "+path, w.get(path).header.Get("Age"), "")
 	}
 	check.OK(t, w.store.Close())
 	for _, path := range paths {
@@ -74,12 +74,12 @@ func TestRefusalSaysWhoChangedWhat(t *testing.T) {
 			method: "PATCH", path: "/policies/shop" + query, token: writer, ifMatch: etag, body: `{"trusted":true}`,
 		}).is(http.StatusPreconditionFailed).says("update by ada (ops) at 2026-03-01T12:00:00Z (change 3)")
 		refused.has("conflict.target=policies/shop")
-		equal(t, "now", refused.at("conflict", "now"), any(noon.Add(3*time.Second).Format(time.RFC3339)))
+		check.Equal(t, "now", refused.at("conflict", "now"), any(noon.Add(3*time.Second).Format(time.RFC3339)))
 		refused.has("conflict.changes.#=2")
 		for path, want := range map[string]any{
 			"version": 3.0, "action": "update", "target": "policies/shop", "reason": "sale", "at": noon.Format(time.RFC3339), "instance": "i-1",
 		} {
-			equal(t, path, refused.at("conflict", "changes", 0, path), want)
+			check.Equal(t, path, refused.at("conflict", "changes", 0, path), want)
 		}
 		refused.has("conflict.changes.0.actor.username=ada", "conflict.changes.0.before.client.0.requests=10",
 			"conflict.changes.0.after.client.0.requests=20")

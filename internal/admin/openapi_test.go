@@ -88,7 +88,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "examples are there", found > 5, true)
+	check.Equal(t, "examples are there", found > 5, true)
 }
 
 // TestReferencesLeadSomewhere also finds unused schemas.

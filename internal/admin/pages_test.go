@@ -28,7 +28,7 @@ func (w *instance) pages(path, list, name string, limit int) (names []string, pa
 		if !more {
 			return names, pages
 		}
-		equal(w.t, path+": items", len(items), limit)
+		check.Equal(w.t, path+": items", len(items), limit)
 		after = map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "after=" + url.QueryEscape(next)
 	}
 }
@@ -102,7 +102,7 @@ func TestListsArePaged(t *testing.T) {
 	} {
 		got, pages := w.pages(tt.path, tt.list, tt.name, tt.limit)
 		check.Equal(t, tt.path, got, tt.want)
-		equal(t, tt.path+": pages", pages, max((len(tt.want)+tt.limit-1)/tt.limit, 1))
+		check.Equal(t, tt.path+": pages", pages, max((len(tt.want)+tt.limit-1)/tt.limit, 1))
 	}
 	for _, bad := range []string{
 		"/policies?limit=0", "/policies?limit=1001", "/policies?offset=1", "/users?limit=0", "/users?reason=x", "/unregistered?label=a",
@@ -128,6 +128,6 @@ func TestPagesOfWhatIsSet(t *testing.T) {
 		got, _ := w.pages(fmt.Sprint("/changes?limit=", limit), "targets", "target", limit)
 		check.Equal(t, fmt.Sprint("targets by ", limit), got, want)
 	}
-	equal(t, "ETag", w.get("/changes?limit=1").header.Get("ETag"), w.get("/changes").header.Get("ETag"))
-	equal(t, "all", len(w.get("/changes").at("targets").([]any)), len(want))
+	check.Equal(t, "ETag", w.get("/changes?limit=1").header.Get("ETag"), w.get("/changes").header.Get("ETag"))
+	check.Equal(t, "all", len(w.get("/changes").at("targets").([]any)), len(want))
 }

@@ -40,13 +40,13 @@ func TestLifeOfAClient(t *testing.T) {
 	w := newWorld(t)
 	made := w.post("/clients?reason=ticket+7", `{"client_id": "new", "client_name": "New", "scope": "a b"}`).is(http.StatusCreated)
 	shown, _ := made.at("client_secret").(string)
-	equal(t, "a secret", len(shown), 43)
+	check.Equal(t, "a secret", len(shown), 43)
 	made.has("client_secret_expires_at=0")
-	equal(t, "where it is", made.header.Get("Location"), "/admin/v1/clients/new")
+	check.Equal(t, "where it is", made.header.Get("Location"), "/admin/v1/clients/new")
 	made.has("grant_types.0=client_credentials")
 	stored, err := w.store.Client(t.Context(), "new")
 	check.OK(t, err)
-	equal(t, "the secret works", stored.SecretDigest.Matches(shown), true)
+	check.Equal(t, "the secret works", stored.SecretDigest.Matches(shown), true)
 	w.get("/clients?prefix=ne").has("clients.0.client_id=new")
 
 	w.patch("/clients/new", `{"redirect_uris": ["https://new.example/cb"], "client_name": null}`).is(http.StatusOK)
@@ -60,8 +60,8 @@ func TestLifeOfAClient(t *testing.T) {
 	want := []string{"delete clients/new", "revoke clients/new", "update clients/new", "update clients/new", "create clients/new"}
 	check.Equal(t, "trail", w.events("?target=clients/new"), want)
 	first := w.get("/audit?target=clients/new&limit=5").at("entries", 4)
-	equal(t, "who", first.(map[string]any)["actor"].(map[string]any)["client_id"], any("ops"))
-	equal(t, "why", first.(map[string]any)["reason"], any("ticket 7"))
+	check.Equal(t, "who", first.(map[string]any)["actor"].(map[string]any)["client_id"], any("ops"))
+	check.Equal(t, "why", first.(map[string]any)["reason"], any("ticket 7"))
 	for _, e := range w.get("/audit").at("entries").([]any) {
 		if strings.Contains(string(w.get("/audit").body), shown) || strings.Contains(string(w.get("/audit").body), stored.SecretDigest.String()) {
 			t.Errorf("the trail has the secret: %v", e)
@@ -92,7 +92,7 @@ func TestSecrets(t *testing.T) {
 	used := w.clock.Now().UTC().Truncate(time.Minute)
 	check.OK(t, w.store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf("s"), At: used}}))
 	w.get("/clients/shop/secrets").into(&list)
-	equal(t, "last use of the one before", list.Secrets[1].Used, used)
+	check.Equal(t, "last use of the one before", list.Secrets[1].Used, used)
 
 	remove := func(id string) answer {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestSecrets(t *testing.T) {
 	remove(list.Secrets[1].ID).is(http.StatusNoContent)
 	stored, err := w.store.Client(t.Context(), "shop")
 	check.OK(t, err)
-	equal(t, "the newest is left", stored.SecretDigest.Matches(shown) && stored.Former == clientcfg.FormerSecret{}, true)
+	check.Equal(t, "the newest is left", stored.SecretDigest.Matches(shown) && stored.Former == clientcfg.FormerSecret{}, true)
 	check.Equal(t, "trail", w.events(""), []string{"retire_secret clients/shop", "add_secret clients/shop"})
 	for body, field := range map[string]string{
 		`{"overlap": "a day"}`: "overlap", `{"overlap": "721h"}`: "overlap", `{"overlap": "1h", "revoke": true}`: "overlap", `{"over": 1}`: "over",
@@ -150,7 +150,7 @@ func TestMetadataIsStrict(t *testing.T) {
 		check.Equal(t, tt.body, got, want)
 	}
 	w.post("/clients", `{"client_id"`).is(http.StatusBadRequest)
-	equal(t, "a client cannot lose its secret",
+	check.Equal(t, "a client cannot lose its secret",
 		w.patch("/clients/shop", `{"token_endpoint_auth_method": "none", "grant_types": ["refresh_token"]}`).is(http.StatusUnprocessableEntity).at("errors", 0, "field"),
 		any("token_endpoint_auth_method"))
 	w.patch("/clients/shop", `{"client_id": "other"}`).is(http.StatusUnprocessableEntity)
@@ -209,7 +209,7 @@ func TestNoLockOut(t *testing.T) {
 func TestLifeOfAUser(t *testing.T) {
 	w := newWorld(t)
 	made := w.post("/users", `{"username": "Grace", "password": "`+adasPassword+`", "operator": "read"}`).is(http.StatusCreated).has("username=grace")
-	equal(t, "where", made.header.Get("Location"), "/admin/v1/users/grace")
+	check.Equal(t, "where", made.header.Get("Location"), "/admin/v1/users/grace")
 	w.post("/users", `{"username": "a b", "password": "short", "operator": "much", "x": 1}`).is(http.StatusUnprocessableEntity).has("errors.#=4")
 	w.post("/users", `{"username": "a b", "password": "short"}`).is(http.StatusUnprocessableEntity).has("errors.1.field=password")
 
@@ -253,19 +253,19 @@ func TestSignIns(t *testing.T) {
 			t.Helper()
 			return w.send(request{method: http.MethodDelete, path: "/users/ada/" + kind + id, token: writer})
 		}
-		equal(t, kind, len(list()), 3)
+		check.Equal(t, kind, len(list()), 3)
 		id := list()[1].(map[string]any)["id"].(string)
 		end("/" + id).is(http.StatusOK).has("ended=1")
-		equal(t, kind, len(list()), 2)
+		check.Equal(t, kind, len(list()), 2)
 		end("/" + id).is(http.StatusNotFound)
 		end("").is(http.StatusOK).has("ended=2")
-		equal(t, kind, len(list()), 0)
+		check.Equal(t, kind, len(list()), 0)
 	}
 	_, err := w.store.Session(ctx, secret.DigestOf("one").Key())
-	equal(t, "the session is gone", errors.Is(err, store.ErrNotFound), true)
+	check.Equal(t, "the session is gone", errors.Is(err, store.ErrNotFound), true)
 	revoked, err := w.store.Revoked(ctx, "family:f-one")
 	check.OK(t, err)
-	equal(t, "the family is revoked", revoked, true)
+	check.Equal(t, "the family is revoked", revoked, true)
 	check.Equal(t, "trail", len(w.events("?target=users/ada")), 6)
 	w.send(request{method: http.MethodGet, path: "/users/nobody/sessions", token: reader}).is(http.StatusNotFound)
 }
@@ -280,7 +280,7 @@ func TestRegistrationUnderLimitsThatLockOut(t *testing.T) {
 	says := func(a answer, want string) {
 		t.Helper()
 		got, _ := a.at("locked_out").(string)
-		equal(t, "locked_out", strings.Contains(got, want) && (got == "") == (want == ""), true)
+		check.Equal(t, "locked_out", strings.Contains(got, want) && (got == "") == (want == ""), true)
 	}
 	says(w.post("/clients", `{"client_id": "second", `+admin+`}`).is(http.StatusCreated), `the limit "daily" of 1 requests`)
 	says(w.get("/clients/second"), "daily")
@@ -345,13 +345,13 @@ func TestConsentsAreListedAndWithdrawn(t *testing.T) {
 		{http.MethodDelete, path, writer, http.StatusNoContent},
 		{http.MethodDelete, path, writer, http.StatusNotFound},
 	} {
-		equal(t, tt.method+" "+tt.path, w.send(request{method: tt.method, path: tt.path, token: tt.token}).status, tt.want)
+		check.Equal(t, tt.method+" "+tt.path, w.send(request{method: tt.method, path: tt.path, token: tt.token}).status, tt.want)
 	}
 	revoked, err := w.store.Revoked(t.Context(), agreed.RevocationNames()...)
 	check.OK(t, err)
-	equal(t, "what came of it is revoked", revoked, true)
+	check.Equal(t, "what came of it is revoked", revoked, true)
 	w.get("/audit?target=users/ada").has("entries.0.action=withdraw_consent")
 
 	w = newInstance(t, "i-2", w.store, file(), func(o *admin.Options) { o.Registry = withoutAgreements{w.store} })
-	equal(t, "away", w.send(request{method: http.MethodGet, path: "/users/ada/consents", token: reader}).status, http.StatusServiceUnavailable)
+	check.Equal(t, "away", w.send(request{method: http.MethodGet, path: "/users/ada/consents", token: reader}).status, http.StatusServiceUnavailable)
 }

@@ -38,7 +38,7 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	a.put("/policies/shop", tenAMinute).is(200)
 	all := a.get("/instances").has("instances.#=2", "instances.0.self=true", "instances.0.policies.current=true", "instances.1.id=i-2",
 		"instances.1.self=false", "instances.1.policies.current=false")
-	equal(t, "same file", all.at("instances", 0, "policies", "file"), all.at("instances", 1, "policies", "file"))
+	check.Equal(t, "same file", all.at("instances", 0, "policies", "file"), all.at("instances", 1, "policies", "file"))
 	check.OK(t, b.follower.Refresh(t.Context()))
 	b.publish()
 	a.get("/instances").has("instances.1.policies.current=true")
@@ -112,7 +112,7 @@ func TestSweepAudit(t *testing.T) {
 		})
 		check.OK(t, err)
 		check.OK(t, api.SweepAudit(t.Context()))
-		equal(t, "sweeps of what is older than 400 days", audit.swept.Load(), 1)
+		check.Equal(t, "sweeps of what is older than 400 days", audit.swept.Load(), 1)
 		audit.broken.Store(true)
 		if err := api.SweepAudit(t.Context()); err == nil {
 			t.Error("a failure of the store is not reported")

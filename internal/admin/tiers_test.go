@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/admin/adminapi"
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -51,7 +52,7 @@ func TestEffectOfATier(t *testing.T) {
 	w.ask("shop", "", 9)
 	w.ask("app", "", 9)
 	a := w.patch("/tiers/gold?validate=true", `{"client":[{"requests":5}]}`).is(http.StatusOK).has("effect.widens=true")
-	equal(t, "hit", fmt.Sprint(a.at("effect", "hit")), "[map[at_least:true client_id:shop requests:1]]")
+	check.Equal(t, "hit", fmt.Sprint(a.at("effect", "hit")), "[map[at_least:true client_id:shop requests:1]]")
 	w.patch("/tiers/gold?validate=true", `{"client":[{"requests":50}]}`).is(http.StatusOK).has("effect.widens=false")
 	w.get("/policies/shop").has("effective.client.0.requests=30")
 }
@@ -72,14 +73,14 @@ func TestOverridesOfUsers(t *testing.T) {
 	w.send(request{method: http.MethodGet, path: "/policies/shop/users/ada", token: reader}).is(http.StatusNotFound)
 	w.create("/policies/shop/users/ADA", `{"user":[{"requests":2}],"note":"noisy"}`).is(http.StatusOK)
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusPreconditionFailed)
-	equal(t, "requests of ada", w.ask("shop", "ada", 5), 2)
-	equal(t, "requests of eve", w.ask("shop", "eve", 5), 5)
+	check.Equal(t, "requests of ada", w.ask("shop", "ada", 5), 2)
+	check.Equal(t, "requests of eve", w.ask("shop", "eve", 5), 5)
 	w.get("/policies/shop/users/ada").has("username=ada", "note=noisy")
 	w.get("/policies/shop").has("effective.overrides=1", "meta.source=none")
-	equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // the one in the file
+	check.Equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // the one in the file
 	w.patch("/policies/shop/users/ada", `{"user":[{"requests":4}]}`).is(http.StatusOK)
 	w.get("/policies/shop/users/ada").has("note=noisy")
-	equal(t, "more requests of ada", w.ask("shop", "ada", 5), 2)
+	check.Equal(t, "more requests of ada", w.ask("shop", "ada", 5), 2)
 
 	// They stay whatever else is changed, and other users keep their limits.
 	w.put("/policies/shop", `{"user":[{"requests":100}],"trusted":false}`).is(http.StatusOK)
@@ -88,14 +89,14 @@ func TestOverridesOfUsers(t *testing.T) {
 	w.get("/policies/shop").has("effective.overrides=2")
 	var page adminapi.Overrides
 	w.get("/policies/shop/users?limit=1").into(&page)
-	equal(t, "first", page.Overrides[0].Username+page.Next+page.ClientID, "adaadashop")
+	check.Equal(t, "first", page.Overrides[0].Username+page.Next+page.ClientID, "adaadashop")
 	w.get("/policies/shop/users?after=ada").into(&page)
-	equal(t, "second", page.Overrides[0].Username, "bob b")
+	check.Equal(t, "second", page.Overrides[0].Username, "bob b")
 	w.get("/audit?target="+url.QueryEscape("overrides/shop ada")).has("entries.#=2", "entries.0.after.user.0.requests=4")
 
 	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNoContent)
 	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNotFound)
-	equal(t, "requests of ada without it", w.ask("shop", "ada", 5), 5)
+	check.Equal(t, "requests of ada without it", w.ask("shop", "ada", 5), 5)
 }
 
 // TestOverridesOfADeletedClient: they can be read and removed.
@@ -130,7 +131,7 @@ func TestSettingsDoNotReachBelowATier(t *testing.T) {
 	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
 	w.patch("/settings", `{"mode":"dry_run","default":{"user":[{"requests":50}],"client":[{"requests":60}]}}`).is(http.StatusOK)
 	e := w.policies.Snapshot().For("shop")
-	equal(t, "mode", e.Mode, ratelimit.Enforce)
-	equal(t, "limit of users", e.User.All()[0].Requests, int64(3))
-	equal(t, "limit of the client", e.Client.All()[0].Requests, int64(60))
+	check.Equal(t, "mode", e.Mode, ratelimit.Enforce)
+	check.Equal(t, "limit of users", e.User.All()[0].Requests, int64(3))
+	check.Equal(t, "limit of the client", e.Client.All()[0].Requests, int64(60))
 }

@@ -21,19 +21,19 @@ func TestChangeIsUndone(t *testing.T) {
 	if a.at("effect", "summary") == "" {
 		t.Error("nothing is predicted")
 	}
-	equal(t, "version", w.policies.Snapshot().Version(), 2)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 2)
 
 	w.undo("2/undo?reason=too+strict").is(http.StatusOK)
 	p := w.policies.Snapshot()
-	equal(t, "shop", p.For("shop").Client.All()[0].Requests, 9)
-	equal(t, "app", p.For("app").Trusted, false)
-	equal(t, "candidates", p.Set().Candidates.Len(), 0)
+	check.Equal(t, "shop", p.For("shop").Client.All()[0].Requests, 9)
+	check.Equal(t, "app", p.For("app").Trusted, false)
+	check.Equal(t, "candidates", p.Set().Candidates.Len(), 0)
 	e := w.newest()
-	equal(t, "entry", e.Action+" "+e.Target+" "+e.Reason, "undo policies/shop change 2: too strict")
+	check.Equal(t, "entry", e.Action+" "+e.Target+" "+e.Reason, "undo policies/shop change 2: too strict")
 
 	w.undo("3/undo").is(http.StatusOK)
-	equal(t, "undone again", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 3)
-	equal(t, "reason", w.newest().Reason, "change 3")
+	check.Equal(t, "undone again", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 3)
+	check.Equal(t, "reason", w.newest().Reason, "change 3")
 }
 
 // TestUndoOfWhatWasChangedSince: nothing is undone if any target has another value since, and the
@@ -59,9 +59,9 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	// This includes the promoted candidate.
 	w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
 	w.undo("1/undo").is(http.StatusConflict)
-	equal(t, "of the promotion", len(w.newest().More), 1)
+	check.Equal(t, "of the promotion", len(w.newest().More), 1)
 	w.undo("8/undo").is(http.StatusOK)
-	equal(t, "candidates", w.policies.Snapshot().Set().Candidates.Len(), 1)
+	check.Equal(t, "candidates", w.policies.Snapshot().Set().Candidates.Len(), 1)
 }
 
 // TestUndoComparesValues: the stores encode JSON differently, and so do a reader and the writer of a
@@ -76,7 +76,7 @@ func TestUndoComparesValues(t *testing.T) {
 		w.undo("2/undo").is(http.StatusOK)
 		w.undo("3/undo").is(http.StatusOK)
 		w.undo("1/undo").is(http.StatusOK)
-		equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
+		check.Equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
 	})
 }
 
@@ -93,7 +93,7 @@ func TestUndoAfterUndo(t *testing.T) {
 	w.undo("1/undo").is(http.StatusConflict).says("change 4 (undo by ops at")
 	w.undo("4/undo").is(http.StatusOK)
 	w.undo("1/undo?reason=too+strict").is(http.StatusOK)
-	equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
+	check.Equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
 	w.undo("6/undo").is(http.StatusOK)
 	w.undo("1/undo").is(http.StatusOK) // once more
 }
@@ -106,15 +106,15 @@ func TestUndoOfAnEnd(t *testing.T) {
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	for _, undone := range []string{"2", "4"} {
 		w.undo(undone + "/undo").is(http.StatusOK).has("changes.0.target=policies/shop")
-		equal(t, "entry", w.newest().Target, "policies/shop")
-		equal(t, "end", until(), any("2026-03-01T14:00:00Z"))
+		check.Equal(t, "entry", w.newest().Target, "policies/shop")
+		check.Equal(t, "end", until(), any("2026-03-01T14:00:00Z"))
 		w.undo("1/undo?validate=true").is(http.StatusOK)
 		again := map[string]string{"2": "3", "4": "5"}[undone]
 		w.undo(again + "/undo").is(http.StatusOK)
-		equal(t, "end", until(), nil)
+		check.Equal(t, "end", until(), nil)
 		w.undo("1/undo").is(http.StatusConflict)
 	}
-	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
+	check.Equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
 }
 
 func TestWhatCannotBeUndone(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWhatCannotBeUndone(t *testing.T) {
 	w.clock.Advance(500 * 24 * time.Hour)
 	check.OK(t, w.api.SweepAudit(t.Context()))
 	w.undo("3/undo").is(http.StatusNotFound)
-	equal(t, "version", w.policies.Snapshot().Version(), 4)
+	check.Equal(t, "version", w.policies.Snapshot().Version(), 4)
 }
 
 // TestUndoAndReadsWithoutTheStore: request errors are reported before the trail is read, and a

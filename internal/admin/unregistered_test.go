@@ -28,15 +28,15 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 		w.put("/candidates/"+name, tenAMinute).is(http.StatusOK)
 	}
 	names := func(a answer, field string) string { return fmt.Sprint(a.at(field)) }
-	equal(t, "policies of clients that are registered", names(w.get("/policies"), "unregistered"), "[misspelt]")
-	equal(t, "candidates of clients that are registered", names(w.get("/candidates"), "unregistered"), "<nil>")
+	check.Equal(t, "policies of clients that are registered", names(w.get("/policies"), "unregistered"), "[misspelt]")
+	check.Equal(t, "candidates of clients that are registered", names(w.get("/candidates"), "unregistered"), "<nil>")
 	late, later := newInstance(t, "i-2", store, inFile), newInstance(t, "i-3", store, inFile)
 	for _, id := range []string{"policy", "user", "tried"} {
 		check.OK(t, store.DeleteClient(t.Context(), id, clientcfg.Event{}))
 	}
 
 	a := w.get("/unregistered")
-	equal(t, "version", a.at("version"), any(float64(w.policies.Snapshot().Version())))
+	check.Equal(t, "version", a.at("version"), any(float64(w.policies.Snapshot().Version())))
 	var shown []string
 	for i := range a.at("unregistered").([]any) {
 		c := a.at("unregistered", i).(map[string]any)
@@ -49,10 +49,10 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 		"tried none true false <nil> <nil> false",
 		"user none false false <nil> 1 false",
 	})
-	equal(t, "policies", names(late.get("/policies"), "unregistered"), "[misspelt policy]")
-	equal(t, "policies of a page", names(w.get("/policies?prefix=p"), "unregistered"), "[policy]")
-	equal(t, "candidates", names(later.get("/candidates"), "unregistered"), "[tried]")
-	equal(t, "with the clients", names(w.get("/clients"), "unregistered"), "[misspelt]")
+	check.Equal(t, "policies", names(late.get("/policies"), "unregistered"), "[misspelt policy]")
+	check.Equal(t, "policies of a page", names(w.get("/policies?prefix=p"), "unregistered"), "[policy]")
+	check.Equal(t, "candidates", names(later.get("/candidates"), "unregistered"), "[tried]")
+	check.Equal(t, "with the clients", names(w.get("/clients"), "unregistered"), "[misspelt]")
 
 	check.OK(t, store.CreateClient(t.Context(), confidential("tried", func(*clientcfg.Client) {}), clientcfg.Event{}))
 	w.change(http.MethodDelete, "/policies/user/users/ada", "").is(http.StatusNoContent)

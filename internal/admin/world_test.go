@@ -438,10 +438,3 @@ func (a answer) says(text string) answer {
 	}
 	return a
 }
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
-}

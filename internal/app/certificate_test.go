@@ -71,32 +71,19 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 		}
 		loops.Repeat(background.Task{Name: "certificate", Every: certificateCheck, Do: c.reload, Failed: "reload failed"})
 		writeCertificate(t, files, 2)
-		if got := serial(); got != 1 {
-			t.Errorf("serial %d before the next look", got)
-		}
-		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
-		synctest.Wait()
-		if got := serial(); got != 2 {
-			t.Errorf("serial %d after the files changed, want 2", got)
-		}
+		check.Equal(t, "serial before the next look", serial(), 1)
+		pass(certificateCheck)
+		check.Equal(t, "serial after the files changed", serial(), 2)
 		write(t, files.KeyFile, []byte("half writ"))
-		time.Sleep(10 * certificateCheck) //nolint:forbidigo // the clock of synctest
-		synctest.Wait()
-		if got := serial(); got != 2 {
-			t.Errorf("serial %d with a broken key, want the last good one", got)
-		}
+		pass(10 * certificateCheck)
+		check.Equal(t, "serial with a broken key", serial(), 2)
 		writeCertificate(t, files, 3)
-		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
-		synctest.Wait()
-		if got := serial(); got != 3 {
-			t.Errorf("serial %d after the files were mended, want 3", got)
-		}
+		pass(certificateCheck)
+		check.Equal(t, "serial after the files were mended", serial(), 3)
 		loops.Cancel()
 		loops.Wait()
 		for text, want := range map[string]int{"certificate reloaded": 2, "reload failed": 1, "background task recovered": 1} {
-			if got := strings.Count(log.String(), text); got != want {
-				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
-			}
+			check.Equal(t, text, strings.Count(log.String(), text), want)
 		}
 	})
 }

@@ -112,16 +112,12 @@ func TestDenialsNameTheUser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &denials{hash: hash}
 			d.names.Store(tt.names)
-			if got := noted(t, d, time.Now(), tt.x); got != tt.want {
-				t.Errorf("noted %q, want %q", got, tt.want)
-			}
+			check.Equal(t, "noted", noted(t, d, time.Now(), tt.x), tt.want)
 			d.all.Store(true)
 			if tt.want == "" {
 				tt.want = "user_hash=hash-of-ada"
 			}
-			if got := noted(t, d, time.Now(), tt.x); got != tt.want {
-				t.Errorf("with all users it notes %q, want %q", got, tt.want)
-			}
+			check.Equal(t, "noted with all users", noted(t, d, time.Now(), tt.x), tt.want)
 		})
 	}
 }
@@ -138,16 +134,10 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 		}
 		return lines
 	}
-	if got := count(ratelimit.DryRun); got != wouldBeLines {
-		t.Errorf("%d of 25 would-be denials of a second are logged, want %d", got, wouldBeLines)
-	}
-	if got := count(ratelimit.Enforce); got != 25 {
-		t.Errorf("%d of 25 denials are logged", got)
-	}
+	check.Equal(t, "would-be denials logged", count(ratelimit.DryRun), wouldBeLines)
+	check.Equal(t, "denials logged", count(ratelimit.Enforce), 25)
 	d.all.Store(true)
-	if got := noted(t, d, now, limiter.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
-		t.Errorf("one that is left out has %q", got)
-	}
+	check.Equal(t, "one that is left out", noted(t, d, now, limiter.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}), "user_hash=ADA")
 	next := noted(t, d, now.Add(time.Second), limiter.Decided{Decision: decision(t, ratelimit.DryRun)})
 	if want := "outcome=would_deny limit=per-hour skipped=16"; next != want {
 		t.Errorf("the next second logs %q, want %q", next, want)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -83,9 +84,7 @@ func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
 	r.secret = "wrong"
 	client := newClient(t, nil)
 	for i, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
-		if got := r.token(t, client); got.StatusCode != want {
-			t.Errorf("failure %d is answered with %d, want %d", i+1, got.StatusCode, want)
-		}
+		check.Equal(t, fmt.Sprint("status of failure ", i+1), r.token(t, client).StatusCode, want)
 	}
 	client.CloseIdleConnections()
 }
@@ -96,9 +95,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 	first := start(t, cfg, io.Discard)
 	client := newClient(t, nil)
 	for range 2 {
-		if got := first.token(t, client); got.StatusCode != http.StatusOK {
-			t.Fatalf("%+v", got)
-		}
+		check.Equal(t, "status", first.token(t, client).StatusCode, http.StatusOK)
 	}
 	client.CloseIdleConnections()
 	check.OK(t, first.stop())
@@ -159,9 +156,7 @@ func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 					t.Errorf("the log lacks %q:\n%s", want, log.String())
 				}
 			}
-			if n := strings.Count(log.String(), "level=WARN"); n != len(tt.want) {
-				t.Errorf("%d warnings:\n%s", n, log.String())
-			}
+			check.Equal(t, "warnings", strings.Count(log.String(), "level=WARN"), len(tt.want))
 		})
 	}
 }

@@ -158,9 +158,7 @@ func TestOpenAdminAddressIsWarnedOf(t *testing.T) {
 			var log strings.Builder
 			r := start(t, cfg, &log)
 			check.OK(t, r.stop())
-			if got := strings.Contains(log.String(), warning); got != tc.want {
-				t.Errorf("warned: %t, want %t:\n%s", got, tc.want, log.String())
-			}
+			check.Equal(t, "warned", strings.Contains(log.String(), warning), tc.want)
 		})
 	}
 }

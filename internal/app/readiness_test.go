@@ -139,9 +139,7 @@ func TestReadinessForThePublic(t *testing.T) {
 // API.
 func TestReadinessOfTheSyncer(t *testing.T) {
 	s := idle(t, testConfig(t), Options{})
-	if got := s.edge.ready.report(true); got.Status != httpapi.Ready {
-		t.Errorf("at first: %+v", got)
-	}
+	check.Equal(t, "status at first", s.edge.ready.report(true).Status, httpapi.Ready)
 	s.limiter.stats.at = time.Time{}
 	s.limiter.stats.read = func() syncer.Stats {
 		return syncer.Stats{
@@ -169,13 +167,9 @@ func TestSyncStatsAreGatheredOnceInAWhile(t *testing.T) {
 			return syncer.Stats{Waiting: reads}
 		}}
 		for range 1000 {
-			if got := s.get().Waiting; got != 1 {
-				t.Fatalf("gathered %d times at one moment", got)
-			}
+			check.Equal(t, "times gathered at one moment", s.get().Waiting, 1)
 		}
 		time.Sleep(statsAge) //nolint:forbidigo // simulated
-		if got := s.get().Waiting; got != 2 {
-			t.Errorf("gathered %d times, the second time after %v", got, statsAge)
-		}
+		check.Equal(t, "times gathered", s.get().Waiting, 2)
 	})
 }

@@ -258,9 +258,7 @@ func TestIssuerFor(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := &config.Config{Issuer: tt.issuer, Listen: tt.listen, TLS: config.TLS{CertFile: tt.cert}}
-			if got := IssuerFor(cfg, addr); got != tt.want {
-				t.Errorf("IssuerFor() = %s, want %s", got, tt.want)
-			}
+			check.Equal(t, "issuer", IssuerFor(cfg, addr), tt.want)
 		})
 	}
 }
@@ -311,7 +309,5 @@ func TestServerBoundsItsPeers(t *testing.T) {
 		t.Error(err)
 	}
 	_ = res.Body.Close()
-	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("64 KiB of headers: status %d", res.StatusCode)
-	}
+	check.Equal(t, "status of 64 KiB of headers", res.StatusCode, http.StatusRequestHeaderFieldsTooLarge)
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,9 +46,7 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 					down = now
 				}
 				c := condition{shedding: w.look(began.Add(time.Duration(i) * s))}
-				if got := c.readiness(true).Status == httpapi.Down; got != down {
-					t.Errorf("after %d s down is %v, want %v", i, got, down)
-				}
+				check.Equal(t, fmt.Sprintf("down after %d s", i), c.readiness(true).Status == httpapi.Down, down)
 			}
 		})
 	}

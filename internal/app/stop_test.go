@@ -84,9 +84,7 @@ func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 	cfg.ShutdownTimeout = config.Duration(time.Second)
 	r := start(t, cfg, &log)
 	begin(t, r.Addr(), 100)
-	if err := r.stop(); err != nil {
-		t.Errorf("stop: %v", err)
-	}
+	check.OK(t, r.stop())
 	if !strings.Contains(log.String(), "aborting unfinished requests") {
 		t.Errorf("not logged:\n%s", log.String())
 	}
@@ -111,9 +109,7 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(ctx); err != nil {
-		t.Errorf("stop: %v", err)
-	}
+	check.OK(t, s.Run(ctx))
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the scrape was answered")
 	}

@@ -120,9 +120,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 		for range 20 {
 			version := changePolicy(t, s, time.Now(), nil)
 			pass(changesEvery)
-			if got := s.limiter.policies.Snapshot().Version(); got != version {
-				t.Fatalf("policies of version %d are in force after %v, want %d", got, changesEvery, version)
-			}
+			check.Equal(t, "version in force", s.limiter.policies.Snapshot().Version(), version)
 		}
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
 		check.OK(t, store.CreateClient(t.Context(), invalid, clientcfg.Event{}))
@@ -142,9 +140,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 			`ERROR msg="stored limits cannot be used; the last good ones stay in force"`, `INFO msg="all stored limits are usable again"`,
 			`ERROR msg="client cannot be read and is not served"`, `INFO msg="unreadable client was deleted"`,
 		} {
-			if n := strings.Count(log.String(), text); n != 1 {
-				t.Errorf("%s is logged %d times, want once:\n%s", text, n, log.String())
-			}
+			check.Equal(t, text, strings.Count(log.String(), text), 1)
 		}
 	})
 }

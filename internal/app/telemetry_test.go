@@ -88,9 +88,7 @@ func TestTheDefaultAdminAddressInUseStopsNothing(t *testing.T) {
 	cfg.AdminListen = config.DefaultAdminListen
 	var log bytes.Buffer
 	r := start(t, cfg, &log)
-	if r.AdminAddr() != "" {
-		t.Errorf("operators are served on %s", r.AdminAddr())
-	}
+	check.Equal(t, "address of operators", r.AdminAddr(), "")
 	if err := r.stop(); err != nil { // before the log is read
 		t.Fatal(err)
 	}
@@ -138,9 +136,7 @@ func TestTokenErrors(t *testing.T) {
 		"overload":      {httpapi.Answer{Status: 503, Error: "temporarily_unavailable", Shed: overload.Processor}, metrics.Overloaded},
 	}
 	for name, tt := range tests {
-		if got := tokenError(tt.answer); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
+		check.Equal(t, name, tokenError(tt.answer), tt.want)
 	}
 }
 

@@ -102,9 +102,7 @@ func TestLoopThatWorkedForLongIsRestartedSoon(t *testing.T) {
 			return nil
 		})
 		g.Wait()
-		if n := runs.Load(); n != 10 {
-			t.Errorf("%d runs, want 10", n)
-		}
+		check.Equal(t, "runs", runs.Load(), 10)
 	})
 }
 
@@ -155,9 +153,7 @@ func TestRepeatSurvivesAPanic(t *testing.T) {
 		t.Errorf("%d runs and %d panics, want one run a minute for an hour and 3 panics", runs, panics)
 	}
 	for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task recovered": 1, "loop ended": 0} {
-		if got := strings.Count(log, text); got != want {
-			t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log)
-		}
+		check.Equal(t, text, strings.Count(log, text), want)
 	}
 }
 
@@ -218,9 +214,7 @@ func TestRepeat(t *testing.T) {
 			if runs < tt.min || runs > tt.max {
 				t.Errorf("%d runs, want %d to %d", runs, tt.min, tt.max)
 			}
-			if got := strings.Count(log, "\n"); got != len(tt.logged) {
-				t.Errorf("%d lines logged, want %d:\n%s", got, len(tt.logged), log)
-			}
+			check.Equal(t, "lines logged", strings.Count(log, "\n"), len(tt.logged))
 			for _, want := range tt.logged {
 				if !strings.Contains(log, fmt.Sprintf("msg=%q", want)) {
 					t.Errorf("the log lacks %q:\n%s", want, log)
@@ -273,9 +267,7 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 				t.Errorf("%d runs, failures logged %d times, want 60 and %d:\n%s", runs, got, tt.want, log)
 			}
 			failed, stacks := strings.Count(log, `error="panic: `), strings.Count(log, "stack=")
-			if failed != stacks {
-				t.Errorf("%d panics are logged, and %d stacks", failed, stacks)
-			}
+			check.Equal(t, "stacks of panics", failed, stacks)
 		})
 	}
 }
@@ -284,9 +276,7 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 func TestRepeatRemindsOfTheSameFailure(t *testing.T) {
 	task := Task{Every: time.Minute, First: true, Jitter: exact, Do: func(context.Context) error { return errors.New("down") }}
 	log := repeated(t, 24*time.Hour-time.Minute, nil, task)
-	if got := strings.Count(log, "error=down"); got != 24 {
-		t.Errorf("logged %d times in a day, want once an hour:\n%s", got, log)
-	}
+	check.Equal(t, "times logged in a day", strings.Count(log, "error=down"), 24)
 }
 
 // TestPanicOfACancelledTaskIsLogged, even if the run before it has failed.
@@ -304,9 +294,7 @@ func TestPanicOfACancelledTaskIsLogged(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of synctest
 		g.Cancel()
 		g.Wait()
-		if got := strings.Count(log.String(), "panic=boom stack="); got != 1 {
-			t.Errorf("the panic was logged %d times, want once:\n%s", got, log.String())
-		}
+		check.Equal(t, "times the panic is logged", strings.Count(log.String(), "panic=boom stack="), 1)
 	})
 }
 
@@ -340,9 +328,7 @@ func TestStreak(t *testing.T) {
 			{0, nil, false},
 		} {
 			<-time.After(step.wait) // in the time of the bubble
-			if news := s.Add(step.err); news != step.news {
-				t.Errorf("step %d: logged %v, want %v", i, news, step.news)
-			}
+			check.Equal(t, fmt.Sprint("step ", i, " is logged"), s.Add(step.err), step.news)
 		}
 	})
 }

@@ -147,9 +147,7 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 			t.Errorf("state %d: the counts are wrong", i)
 		}
 	}
-	if store.reads.lists != 1 {
-		t.Errorf("%d reads of all clients, want 1", store.reads.lists)
-	}
+	check.Equal(t, "reads of all clients", store.reads.lists, 1)
 }
 
 // BenchmarkClient is on the path of every token request.

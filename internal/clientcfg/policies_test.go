@@ -90,9 +90,7 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 				got.Clients[id] = own.Policy
 			}
 			check.Equal(t, "settings", got, want)
-			if few := p.Clients(len(want.Clients) - 1); few != nil {
-				t.Errorf("%v are more than asked for", few)
-			}
+			check.Equal(t, "clients of too many policies", p.Clients(len(want.Clients)-1), nil)
 		})
 	}
 }

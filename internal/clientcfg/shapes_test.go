@@ -61,13 +61,9 @@ func TestFormerSecretsThatEnded(t *testing.T) {
 			former := FormerSecret{Digest: secret.DigestOf(fmt.Sprint(n)), Until: time.Now().Add(-ago), Used: time.Now()}
 			e := s.entry(Client{ID: fmt.Sprint(n), Former: former})
 			distinct[e.shape] = true
-			if kept := e.client().Former.Digest == former.Digest; kept != (want > 1) {
-				t.Errorf("ended %s ago: kept %v", ago, kept)
-			}
+			check.Equal(t, fmt.Sprintf("kept, ended %s ago", ago), e.client().Former.Digest == former.Digest, want > 1)
 		}
-		if len(distinct) != want {
-			t.Errorf("ended %s ago: %d shapes, want %d", ago, len(distinct), want)
-		}
+		check.Equal(t, fmt.Sprintf("shapes, ended %s ago", ago), len(distinct), want)
 	}
 }
 
@@ -88,9 +84,7 @@ func TestLabelsCostTheirLength(t *testing.T) {
 			t.Fatalf("a text of %d bytes, want %d", got, want)
 		}
 	}
-	if len(distinct) != 1 {
-		t.Errorf("%d shapes, want 1", len(distinct))
-	}
+	check.Equal(t, "shapes", len(distinct), 1)
 }
 
 // TestListsCostTheirLength: clients with different scopes and audiences share the rest, and cost

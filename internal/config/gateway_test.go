@@ -58,8 +58,6 @@ func TestPublicURL(t *testing.T) {
 	}
 	for _, environ := range []string{"OAUTH_JUDGE=true", "OAUTH_ISSUER=https://auth.example.com"} {
 		_, err := Load(Sources{Environ: []string{environ, "OAUTH_PUBLIC_URL=https://auth.example.com"}})
-		if err == nil || !strings.Contains(err.Error(), "gateway.public_url: needs upstream") {
-			t.Errorf("%s: Load() = %v", environ, err)
-		}
+		check.ErrorSays(t, err, "gateway.public_url: needs upstream")
 	}
 }

@@ -1,8 +1,9 @@
 package config
 
 import (
-	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func TestOperatorTLS(t *testing.T) {
@@ -14,15 +15,13 @@ func TestOperatorTLS(t *testing.T) {
 		"no such CA":      {"admin_client_ca: no-such", "admin_client_ca: open no-such"},
 		"CA is not a PEM": {"admin_client_ca: " + secretFile(t, "x"), "contains no PEM certificate"},
 	} {
-		_, err := Load(Sources{File: secretFile(t, tc.file)})
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: Load() = %v, want %q", name, err, tc.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(Sources{File: secretFile(t, tc.file)})
+			check.ErrorSays(t, err, tc.want)
+		})
 	}
 	public, own := TLS{CertFile: "public"}, TLS{CertFile: "own"}
 	for want, c := range map[TLS]Config{{}: {}, public: {TLS: public}, own: {TLS: public, AdminTLS: own}} {
-		if got := c.OperatorTLS(); got != want {
-			t.Errorf("OperatorTLS() = %v, want %v", got, want)
-		}
+		check.Equal(t, "OperatorTLS()", c.OperatorTLS(), want)
 	}
 }

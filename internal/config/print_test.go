@@ -97,9 +97,7 @@ func TestRedactURI(t *testing.T) {
 		"nonsense": "nonsense",
 	}
 	for in, want := range tests {
-		if got := RedactURI(in); got != want {
-			t.Errorf("RedactURI(%q) = %q, want %q", in, got, want)
-		}
+		check.Equal(t, in, RedactURI(in), want)
 	}
 }
 
@@ -144,7 +142,5 @@ func TestDurationText(t *testing.T) {
 			t.Errorf("%s is written %s and read back as %s, %v", s, written, again.ShutdownTimeout, err)
 		}
 	}
-	if got := Duration(60e9).String(); got != "1m" {
-		t.Errorf("a minute is written %s", got)
-	}
+	check.Equal(t, "a minute", Duration(60e9).String(), "1m")
 }

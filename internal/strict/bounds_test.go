@@ -38,9 +38,7 @@ func TestDecodeStopsAfterManyProblems(t *testing.T) {
 
 func expectCut(t *testing.T, name string, errs fielderr.Errors) {
 	t.Helper()
-	if len(errs) != fielderr.Most+1 {
-		t.Errorf("%s: %d errors, want %d", name, len(errs), fielderr.Most+1)
-	}
+	check.Equal(t, name+": errors", len(errs), fielderr.Most+1)
 	shown := strings.Split(errs.Err().Error(), "\n")
 	if last := shown[len(shown)-1]; len(shown) != fielderr.Most+1 || last != "more problems are not shown" {
 		t.Errorf("%s: %d lines, the last: %s", name, len(shown), last)
@@ -81,8 +79,6 @@ func TestLongNamesAreCutInPaths(t *testing.T) {
 		}
 	}
 	for name := range d.Named {
-		if len(name) != 100_000 {
-			t.Errorf("the name itself has %d bytes", len(name))
-		}
+		check.Equal(t, "bytes of the name", len(name), 100_000)
 	}
 }

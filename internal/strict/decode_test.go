@@ -205,9 +205,7 @@ func TestDecodeYAML(t *testing.T) {
 		if v != nil {
 			errs = append(errs, v.Decode(&d, nil)...)
 		}
-		if errs.Error() != want {
-			t.Errorf("%q: %v, want %s", in, errs, want)
-		}
+		check.Equal(t, in, errs.Error(), want)
 	}
 	for _, empty := range []string{"", "# nothing", "~"} {
 		if v, errs := strict.ParseYAML("f", []byte(empty)); v != nil || errs != nil {

@@ -40,9 +40,7 @@ func TestAnyValueIsStrict(t *testing.T) {
 			t.Fatal(errs)
 		}
 		var got map[string]any
-		if err := v.Decode(&got, nil).Err(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v does not say %q", text, err, says)
-		}
+		check.ErrorSays(t, v.Decode(&got, nil).Err(), says)
 	}
 }
 
@@ -75,8 +73,6 @@ func TestTextsAreQuotedWhereNeeded(t *testing.T) {
 		enc.SetIndent(2)
 		check.OK(t, enc.Encode(map[string]*yaml.Node{"k": &n}))
 		check.OK(t, WriteYAML(&got, map[string]string{"k": text}))
-		if got.String() != want.String() {
-			t.Errorf("%q: %q, want %q", text, got.String(), want.String())
-		}
+		check.Equal(t, text, got.String(), want.String())
 	}
 }

@@ -208,7 +208,5 @@ func TestTokenIsRenewedOnceForAll(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if issued != 1 {
-		t.Errorf("%d tokens were requested", issued)
-	}
+	check.Equal(t, "tokens requested", issued, 1)
 }

@@ -101,9 +101,7 @@ func TestChangeOfANamesake(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := change(paused); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.OK(t, change(paused), name)
 		c, err := store.Client(t.Context(), "shop")
 		if err != nil || c.Stamp.ID != fresh.Stamp.ID || !c.SecretDigest.Matches(shown) || c.SecretDigest.Matches(deleted) {
 			t.Errorf("%s: %+v, %v; the new one is %+v", name, c, err, fresh)

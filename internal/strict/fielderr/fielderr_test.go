@@ -17,9 +17,7 @@ func TestErrorIsOneLine(t *testing.T) {
 		"listen: is empty":                {Path: "listen", Message: "is empty"},
 		"must be an object":               {Message: "must be an object"},
 	} {
-		if got := e.Error(); got != want {
-			t.Errorf("Error() = %q, want %q", got, want)
-		}
+		check.Equal(t, "error", e.Error(), want)
 	}
 }
 
@@ -86,9 +84,7 @@ func TestPaths(t *testing.T) {
 		`clients[""]`:              fielderr.Join("clients", ""),
 		"rate_limit.default.u[12]": fielderr.Item("rate_limit.default.u", 12),
 	} {
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, "path", got, want)
 	}
 }
 
