@@ -56,22 +56,53 @@ func (w *wallClock) wear(m *member) {
 	m.wall, m.binary, m.files = w, path, []*os.File{w.file}
 }
 
-// steppable builds the command with package time changed so that the wall clock
-// can be set, once, and returns its path. All that imports package time is compiled
-// anew, which takes a minute; from then on it is in the build cache. It has no race
-// detector, which would double that; other tests run the same code with one.
+// steppable builds the command with package time changed so that the wall clock can be set, once, and
+// returns its path. Only package time is compiled anew; the linker takes it instead of the usual one.
+// It has no race detector; other tests run the same code with one.
 var steppable = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // beside other tests
 	defer cancel()
 	dir := filepath.Dir(binary)
+	changed, err := compileTime(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return linkWith(ctx, dir, changed)
+})
+
+// linkWith links the command with another object file of package time and returns its path.
+func linkWith(ctx context.Context, dir, changed string) (path string, err error) {
+	packages, err := goTool(ctx, "list", "-export", "-deps",
+		"-f", "{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}", mainPackage)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(packages, "\n")
+	_, program, _ := strings.Cut(lines[len(lines)-1], "=") // -deps lists imports first
+	for i := range lines {
+		if strings.HasPrefix(lines[i], "packagefile time=") {
+			lines[i] = "packagefile time=" + changed
+		}
+	}
+	config := filepath.Join(dir, "importcfg")
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "steppable")
+	_, err = goTool(ctx, "tool", "link", "-importcfg", config, "-s", "-w", "-o", path, program)
+	return path, err
+}
+
+// compileTime compiles the changed package time and returns the object file. The object names the
+// files as the usual one does, because the linker compares all that packages export, with positions.
+func compileTime(ctx context.Context, dir string) (object string, err error) {
 	overlay, err := newOverlay(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "steppable")
-	_, err = goTool(ctx, "build", "-overlay", overlay, "-o", path, mainPackage)
-	return path, err
-})
+	return goTool(ctx, "list", "-export", "-overlay", overlay, "-gcflags=time=-trimpath="+dir+"=>$GOROOT/src/time",
+		"-f", "{{.Export}}", "time")
+}
 
 // newOverlay changes the one place of package time that reads the wall clock, and
 // returns the file for -overlay. The reading may be on the stack of the scheduler, where
@@ -110,7 +141,7 @@ func newOverlay(ctx context.Context, dir string) (file string, err error) {
 			}
 			text = bytes.Replace(text, []byte(pair[0]), []byte(pair[1]), 1)
 		}
-		changed := filepath.Join(dir, "overlay_"+name)
+		changed := filepath.Join(dir, name)
 		if err := os.WriteFile(changed, text, 0o600); err != nil {
 			return "", err
 		}
