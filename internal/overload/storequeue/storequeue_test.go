@@ -272,6 +272,7 @@ func TestNeverMoreThanMax(t *testing.T) {
 func TestLimitFollowsLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const least, most = 5, 40
+		const fast, slow = 20 * time.Millisecond, 800 * time.Millisecond
 		l := storequeue.New(storequeue.Options{Max: most, Min: least, Mode: ratelimit.Enforce})
 		run := func(takes, lasts time.Duration) (low, high int) {
 			var calls sync.WaitGroup
@@ -296,13 +297,13 @@ func TestLimitFollowsLatency(t *testing.T) {
 		}
 		for _, step := range []struct {
 			takes, lasts time.Duration
-		}{{20 * time.Millisecond, time.Minute}, {800 * time.Millisecond, time.Minute}, {800 * time.Millisecond, 10 * time.Minute}, {20 * time.Millisecond, 2 * time.Minute}} {
+		}{{fast, time.Minute}, {slow, time.Minute}, {slow, 10 * time.Minute}, {fast, time.Minute / 2}} {
 			low, high := run(step.takes, step.lasts)
 			t.Logf("%v at %v: limit %d to %d, then %d", step.lasts, step.takes, low, high, l.Stats().Limit)
 			if low < least || high > most {
 				t.Errorf("limit from %d to %d, want it between %d and %d", low, high, least, most)
 			}
-			if step.lasts == time.Minute && step.takes > 100*time.Millisecond && low > most/2 {
+			if step.lasts == time.Minute && step.takes == slow && low > most/2 {
 				t.Errorf("the limit was never below %d while calls took 40 times as long", low)
 			}
 		}
