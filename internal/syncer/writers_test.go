@@ -13,12 +13,12 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestWritersAreBounded: with a window of a day and ten deployments a day, a document keeps a
+// TestWritersAreBounded: with a window of a day and thirty deployments a day, a document keeps a
 // bounded number of writers, and no count is missing. That includes the counts of an instance that
 // was cut off the whole time with an unconfirmed write.
 func TestWritersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const instances, deployments = 60, 12
+		const instances, deployments = 20, 30
 		seldom := func(c *syncer.Config) { c.Beat, c.Interval = 30*time.Second, 10*time.Second }
 		net := newNetwork(time.Millisecond)
 		policy := policyOf(t, perDay)
@@ -41,18 +41,17 @@ func TestWritersAreBounded(t *testing.T) {
 				admitted++
 				alive = append(alive, m)
 			}
-			pass(3 * time.Minute)
+			pass(time.Minute)
 			for _, m := range alive {
 				if m.take(keyOf(0), policy, 1).Outcome == ratelimit.Allowed {
 					admitted++
 				}
 			}
-			pass(3 * time.Minute)
+			pass(2 * time.Minute)
 			most = max(most, len(net.db.Documents()[0].Writers))
 			for _, m := range alive {
 				m.syncer.Kill() // killed without a goodbye
 			}
-			pass(time.Minute)
 		}
 		say("%d deployments of %d instances in a window of a day: at most %d writers", deployments, instances, most)
 		if limit := syncer.MaxWriters + 2*instances + 1; most > limit || most < syncer.MaxWriters {
