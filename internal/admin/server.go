@@ -40,7 +40,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now(), revoking: make(chan struct{}, 1)}
-	s.profiling, s.endProfiles = context.WithCancel(context.Background())
+	s.profiling, s.endProfiles = context.WithCancel(context.Background()) //nolint:forbidigo // profiles end with the server
 	var err error
 	if s.guard, err = guard.New(guard.Options{
 		Operator: o.Operator, Issuer: o.Issuer, Tokens: o.Tokens, Users: o.Users, Clients: o.Clients, LocalToken: o.LocalToken, Clock: o.Clock,

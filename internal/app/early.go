@@ -40,7 +40,7 @@ func (e *earlyRefuser) Refuse(c net.Conn, r *early.Request) (time.Duration, bool
 	if !ok {
 		return 0, false
 	}
-	shed := e.shedder.RefuseEarly(overload.WithConn(context.Background(), c), &asked)
+	shed := e.shedder.RefuseEarly(overload.WithConn(context.Background(), c), &asked) //nolint:forbidigo // no request has been read yet
 	if shed == nil {
 		return 0, false
 	}

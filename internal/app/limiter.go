@@ -52,7 +52,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	l.denials.follow(f.cfg)
 	f.overload.activity = l.activity
 	l.heartbeats = syncer.NewHeartbeats(f.data)
-	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
+	l.syncer = l.newSyncer()
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = resets.New(l.counters, eraser{f.backend, l.syncer}, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, f.follower, clientcfg.PolicyOptions{

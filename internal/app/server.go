@@ -71,7 +71,7 @@ func (s *Server) build(ctx context.Context) (err error) {
 	if s.limiter, err = newLimiter(ctx, s.base, s.opts); err != nil {
 		return err
 	}
-	s.edge, err = newEdge(s.base, s.limiter) //nolint:contextcheck // its handlers take the context of each request
+	s.edge, err = newEdge(s.base, s.limiter)
 	return err
 }
 

@@ -60,7 +60,7 @@ func openBackend(ctx context.Context, cfg config.Store, file bolt.Options) (repo
 		return nil, err
 	}
 	if err := checkMigrated(ctx, db, cfg.MongoDB); err != nil {
-		return nil, errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
@@ -131,7 +131,7 @@ func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
 	for _, lack := range report.Lacking {
 		log.WarnContext(ctx, "database server lacks a feature; migrated without it", "what", lack)
 	}
-	return errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
+	return errors.Join(err, db.Close())
 }
 
 // VerifyOptions are the options of [Migrator.Verify].

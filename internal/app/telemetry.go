@@ -147,7 +147,7 @@ var personal = map[string]bool{"agreements": true, "bans": true, "known_addresse
 
 // Unreadable counts an unreadable record and logs it once an hour. It implements observed.Observer.
 func (t *telemetry) Unreadable(table, key string, err error) {
-	_, end := t.Metrics.Begin(context.Background(), "decode_"+table)
+	_, end := t.Metrics.Begin(context.Background(), "decode_"+table) //nolint:forbidigo // decoding belongs to no request
 	end(true)
 	if !t.logged.Renew(time.Now(), maphash.Comparable(t.seed, [2]string{table, key}), time.Hour) {
 		attrs := []any{"table", table, "error", err}

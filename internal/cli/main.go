@@ -24,12 +24,12 @@ func Main() {
 		c.CatchHangups() // must run first
 	}
 	c.Terminal, c.ErrTerminal = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
-	os.Exit(execute(context.Background(), c, os.Args[1:]))
+	os.Exit(execute(context.Background(), c, os.Args[1:])) //nolint:forbidigo // the context of the program
 }
 
 // execute executes one command line and returns the exit status.
 func execute(ctx context.Context, c *command.Env, args []string) int {
-	root, complete := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
+	root, complete := newRoot(c)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		complete()
 	}

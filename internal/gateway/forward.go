@@ -25,7 +25,7 @@ import (
 // it. forward does the work of [httputil.ReverseProxy] for a request and an answer in memory.
 func (x *tokenCall) forward(ctx context.Context, w *answer, r *http.Request, body []byte) error {
 	began, status, read := time.Now(), 0, []byte(nil)
-	res, err := x.g.tokens.Send(r.Context(), x.g.outgoing(ctx, w, r, body)) //nolint:contextcheck // until it is written
+	res, err := x.g.tokens.Send(r.Context(), x.g.outgoing(ctx, w, r, body)) // until it is written
 	if err == nil {
 		defer func() { _ = res.Body.Close() }() // read errors are handled
 		status = res.StatusCode

@@ -40,7 +40,7 @@ func newIntrospections(client Introspection) *introspections {
 	q := &introspections{
 		client: client, room: make(chan struct{}, introspectedAtOnce+introspectionsWaiting), running: make(chan struct{}, introspectedAtOnce),
 	}
-	q.life, q.end = context.WithCancel(context.Background())
+	q.life, q.end = context.WithCancel(context.Background()) //nolint:forbidigo // ends with the gateway
 	return q
 }
 

@@ -18,7 +18,7 @@ import (
 // other requests that are refused under overload: it writes a log line, or counts the request among
 // those without one, and calls [Options].Answered.
 func (s *Server) RefusedEarly(f *early.Refusal) {
-	ctx := context.Background() // there is no request context
+	ctx := context.Background() //nolint:forbidigo // there is no request context
 	if s.shedLines.Next(ctx) {
 		s.logEarly(f)
 	}

@@ -168,7 +168,7 @@ func (l *Queues) enter(ctx context.Context, k ratelimit.Key, policy func() *rate
 		}
 		first = t.Decision
 	}
-	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the queue is served for all of its requests
+	return l.join(k, e, policy, &first, decided)
 }
 
 // waits reports whether a request with this decision waits. Requests never wait for a source or a

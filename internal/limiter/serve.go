@@ -53,7 +53,7 @@ func (l *Queues) refresh(q *queue, p *place) bool {
 // lookAgain, so that the queue keeps checking for changes.
 func (l *Queues) decideFirst(q *queue, p *place) (*ratelimit.Effective, Admission) {
 	e := p.policy()
-	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
+	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain)) //nolint:forbidigo // the queue is served for all of its requests
 	defer cancel()
 	return e, l.Decide(ctx, q.key, e)
 }

@@ -175,7 +175,7 @@ func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context)
 func (s *Syncer) within(ctx context.Context, timeout time.Duration, f func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call
+	defer context.AfterFunc(s.aborted, cancel)() // ends with the process, not with the call
 	began := s.elapsed()
 	err := f(ctx)
 	return s.elapsed() - began, err

@@ -57,10 +57,10 @@ func New(counters *counting.Counters, store Store, instances Instances, cfg Conf
 	})
 	s.queue, s.leases = newDueQueue(s.wakeLoop), newDueQueue(s.wakeLoop)
 	s.health = newHealth(s.elapsed)
-	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
+	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) }) //nolint:forbidigo // loops end with Stop
 	s.identity = newIdentity()
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
-	s.aborted, s.abort = context.WithCancel(context.Background())
+	s.aborted, s.abort = context.WithCancel(context.Background()) //nolint:forbidigo // ends with the process, not with a call
 	return s
 }
 

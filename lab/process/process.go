@@ -176,7 +176,7 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 
 // Main runs a command until it ends or is interrupted. If it fails, the program exits with status 1.
 func Main(name string, run func(ctx context.Context) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // the context of the program
 	err := run(ctx)
 	stop()
 	if err != nil {

@@ -31,7 +31,7 @@ var (
 		if err != nil {
 			return "", err
 		}
-		return BuildServer(context.Background(), dir)
+		return BuildServer(context.Background(), dir) //nolint:forbidigo // built once for all tests
 	})
 	peer = sync.OnceValues(func() (string, error) {
 		dir, err := directory()
@@ -39,7 +39,7 @@ var (
 			return "", err
 		}
 		binary := filepath.Join(dir, "peer")
-		return binary, Build(context.Background(), "lab", "./cmd/peer", binary)
+		return binary, Build(context.Background(), "lab", "./cmd/peer", binary) //nolint:forbidigo // built once for all tests
 	})
 )
 

@@ -308,7 +308,7 @@ func (b *Bound) Around(next http.Handler) http.Handler {
 		h, _ := r.Context().Value(heldKey{}).(*held) // the entry of the connection
 		if r.ProtoMajor >= 2 {
 			stream := http.NewResponseController(w)
-			h = b.take(requests, accesslog.Peer(r), func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) }) //nolint:contextcheck // the line in the log is about no single request
+			h = b.take(requests, accesslog.Peer(r), func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) })
 			if h == nil {
 				w.Header().Set("Retry-After", "1")
 				answer := oautherr.NewAnswer(http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "Too many requests at once.")

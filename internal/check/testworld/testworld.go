@@ -151,7 +151,7 @@ func FastHash(t secret.Task) ([]byte, error) {
 }
 
 var passwordHash = sync.OnceValues(func() (string, error) {
-	return Passwords(secret.PasswordOptions{}).Hash(context.Background(), Password)
+	return Passwords(secret.PasswordOptions{}).Hash(context.Background(), Password) //nolint:forbidigo // computed once for all tests
 })
 
 // AddUsers adds alice and bob, created at that time. They have stamps and sign in

@@ -112,7 +112,7 @@ func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Accounts) 
 			return f.WithNew(ctx, cfg, f.create, do)
 		}
 	}
-	err = open(ctx, cfg, func(store app.Store) error { //nolint:contextcheck // requests have their own
+	err = open(ctx, cfg, func(store app.Store) error {
 		f.Note("using %s directly", command.NameOf(cfg))
 		api, err := admin.New(admin.Options{Registry: store, Events: store, Operator: Whoami()})
 		if err != nil {

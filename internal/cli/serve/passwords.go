@@ -17,7 +17,7 @@ import (
 // configuration and the system allow it. Otherwise it logs the reason. closeAll ends these
 // processes.
 func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
-	pool, err := openPool(cfg, opts.Quota, opts.Logger) //nolint:contextcheck // the processes end with the pool
+	pool, err := openPool(cfg, opts.Quota, opts.Logger)
 	if err != nil {
 		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "hashing passwords in the server process", slog.Any("reason", err))
 		return func() {}

@@ -44,7 +44,7 @@ func launch(program string, environ []string) (*child, error) {
 		return nil, errors.Join(fmt.Errorf("hashing: start process: %w", err), in.Close())
 	}
 	defer func() { _ = theirOut.Close() }()
-	cmd := exec.CommandContext(context.Background(), program, Argument)
+	cmd := exec.CommandContext(context.Background(), program, Argument) //nolint:forbidigo // the process ends with the pool
 	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = theirIn, theirOut, attributes()
 	cmd.Env = append(environment(), environ...)
 	cmd.Args[0] = "oauth-server"

@@ -188,7 +188,7 @@ func classify(err error) error {
 
 // Close waits for the operations under way, then disconnects.
 func (s *Store) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout) //nolint:forbidigo // closing is bounded by itself
 	defer cancel()
 	err := s.client.Disconnect(ctx)
 	if err != nil && !errors.Is(err, mongo.ErrClientDisconnected) {

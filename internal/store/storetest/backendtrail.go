@@ -396,7 +396,7 @@ func Child(target Target) {
 		}
 		fmt.Println(key, n)
 	}
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // shared by tests
 	b, err := target.Open(ctx, location)
 	done(err, "newest", 0)
 	for w := range 8 {

@@ -47,7 +47,7 @@ func Database(tb testing.TB) (uri, database string) {
 	name := "test_" + strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(secret.ID()))
 	tb.Cleanup(func() {
 		client := Connect(tb, uri)
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) //nolint:forbidigo // the context of the test has ended
 		defer cancel()
 		if err := client.Database(name).Drop(ctx); err != nil {
 			tb.Errorf("drop %s: %v", name, err)
@@ -63,7 +63,7 @@ func Connect(tb testing.TB, uri string) *mongo.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	tb.Cleanup(func() { _ = client.Disconnect(context.Background()) }) //nolint:forbidigo // the context of the test has ended
 	return client
 }
 
@@ -85,7 +85,7 @@ func Real(t *testing.T, lacking string) string {
 // container starts one container for all tests of the process. testcontainers removes it after the
 // process has ended.
 var container = sync.OnceValues(func() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) //nolint:forbidigo // shared by tests
 	defer cancel()
 	if err := dockerAnswers(ctx); err != nil {
 		return "", err
