@@ -244,7 +244,7 @@ func TestGuessesAreShared(t *testing.T) {
 			c := clock.New(nil)
 			counters := counting.NewCounters(1000)
 			cfg := syncer.DefaultConfig()
-			cfg.Clock = c
+			cfg.Clock, cfg.Interval, cfg.Beat = c, 10*time.Second, 30*time.Second
 			sync := syncer.New(counters, shared, nil, cfg)
 			sync.Start(t.Context())
 			w.reopen(func(o *accounts.Options) { o.Counters, o.Clock, o.Now = counters, c.Now, time.Now })
