@@ -24,7 +24,7 @@ import (
 func TestDataPage(t *testing.T) {
 	declared := regexp.MustCompile(`store\.Table\{\s*Name: "(\w+)"`)
 	members := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
-	source := regexp.MustCompile("as of\\s+`\\w+\\.(\\w+)`")
+	source := regexp.MustCompile("Value\\s+\\(`\\w+\\.(\\w+)`\\):")
 	for file, text := range goFiles(t, "internal") {
 		for _, table := range declared.FindAllStringSubmatch(text, -1) {
 			if strings.HasPrefix(file, "internal/store/") {
