@@ -36,5 +36,5 @@ func TestNginxTable(t *testing.T) {
 			check.OK(t, err)
 		})
 	}
-	check.Equal(t, "rows", rows, 5)
+	check.Equal(t, "rows", rows, 4)
 }
