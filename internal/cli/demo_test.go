@@ -37,8 +37,8 @@ func TestDemoLinesWork(t *testing.T) {
 	} {
 		t.Run(demo, func(t *testing.T) {
 			p := launch(t, demo, "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-			p.listening(t)
 			dir, commands := demoFiles(t, p)
+			check.Equal(t, "logged", p.log.String(), "")
 			path := programOnPath(t)
 			who := &person{}
 			if _, signIn, asked := strings.Cut(p.stdout.String(), "sign in as "); asked {

@@ -45,7 +45,8 @@ const demoRedirect = "http://127.0.0.1/callback"
 // demoConfig returns the default configuration of a demo with its data in the file at path.
 func demoConfig(path string) *config.Config {
 	cfg := config.Default()
-	cfg.DrainDelay = 0 // no load balancer sends requests
+	cfg.DrainDelay = 0     // no load balancer sends requests
+	cfg.Log.Level = "warn" // the lines to paste stay on the screen
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
 	limit := func(name string) []ratelimit.Limit {
 		l := cfg.RateLimit.Default.User[0]
