@@ -242,15 +242,9 @@ func consentAt(opened time.Time, request string) grants.Consent {
 }
 
 // code gets an authorization code from alice for the client.
-func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string {
+func (w *world) code(id string, edits ...request) string {
 	w.tb.Helper()
-	req := w.authorizeRequest(id)
-	for _, edit := range edits {
-		edit(&req)
-	}
-	prompt, err := w.service.Authorize(w.tb.Context(), req)
-	check.OK(w.tb, err)
-	code, err := w.approve(prompt, w.session())
+	code, err := w.approve(w.prompted(id, edits...), w.session())
 	check.OK(w.tb, err)
 	return code
 }
