@@ -28,9 +28,14 @@ func (l *limits) completions() map[string]command.Completion {
 }
 
 // offered reads names for a completion, at most a page; none on an error.
-func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
+func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func(*T) string) ([]string, cobra.ShellCompDirective) {
 	l.Timeout = connect.CompleteWithin
 	all, _, _ := pageOf[T](cmd.Context(), l, path, url.Values{"prefix": {typed}})
+	return beginningWith(typed, all, name)
+}
+
+// beginningWith returns the names that begin with what was typed.
+func beginningWith[T any](typed string, all []T, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
 	for i := range all {
 		if n := name(&all[i]); strings.HasPrefix(n, typed) {
 			names = append(names, n)
@@ -48,15 +53,10 @@ func (l *limits) completeUser(cmd *cobra.Command, _ []string, typed string) ([]s
 }
 
 // completePreset does not use offered, because the list of presets has no pages and no prefix.
-func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) (names []string, _ cobra.ShellCompDirective) {
+func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	l.Timeout = connect.CompleteWithin
 	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // empty on an error
-	for _, p := range all.Presets {
-		if strings.HasPrefix(p.Name, typed) {
-			names = append(names, p.Name+"\t"+p.About)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return beginningWith(typed, all.Presets, func(p *adminapi.Preset) string { return p.Name + "\t" + p.About })
 }
 
 // completeClient completes the first argument.
