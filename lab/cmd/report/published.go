@@ -24,26 +24,35 @@ const (
 const (
 	twice     = "four instances, offered twice the limit"
 	fourTimes = "the same, offered four times the limit"
-	// admitted is the column of clusters with what was admitted, in parts of the limit.
+	// admitted is the column of clusters with the admitted requests, in parts of the limit.
 	admitted = "MEAN"
 )
 
+// The figures that the page shows.
+var (
+	wrongDecisions = published{cloudflare, "requests wrongly allowed or limited", "0.003 %", accuracy, "mix", "WRONG", "sliding", "a mix of sources, one frame, mean of four seeds"}
+	rateError      = published{cloudflare, "mean difference between real and estimated rate", "6 %", accuracy, "mix", "RATE ERROR", "sliding", "the same, one frame"}
+	every50ms      = published{wso2, "gateways that synchronize through Redis every 50 ms", "13.1 % over", clusters, "cluster-2x", admitted, "plain:50ms", twice}
+	every100ms     = published{databricks, "clients that report every 100 ms", "about 5 % over", clusters, "cluster-2x", admitted, "plain:100ms", twice}
+	ourRule        = published{"this server", "its own rule", "", clusters, "cluster-2x", admitted, "1s", twice}
+)
+
 var publishedFigures = []published{
-	{cloudflare, "requests wrongly allowed or limited", "0.003 %", accuracy, "mix", "WRONG", "sliding", "a mix of sources, one frame, mean of four seeds"},
+	wrongDecisions,
 	{cloudflare, "the same", "0.003 %", accuracy, "mix", "WRONG", "sliding-2", "the same, two frames"},
 	{cloudflare, "sources with wrong decisions, of 270,000", "3", accuracy, "mix", "KEYS", "sliding", "the same, one frame"},
-	{cloudflare, "mean difference between real and estimated rate", "6 %", accuracy, "mix", "RATE ERROR", "sliding", "the same, one frame"},
+	rateError,
 	{criteo, "fixed window: maximum admitted", "2 limits", accuracy, "edge", "WORST WINDOW", "fixed", "bursts at a frame's edge"},
 	{criteo, "fixed window against the perfect one", "a chart", accuracy, "wander", "RATE ERROR", "fixed", "a rate that wanders: the mean difference"},
 	{criteo, "sliding window against the perfect one", "a chart", accuracy, "wander", "RATE ERROR", "sliding", "the same"},
 	{criteo, "five windows of 15 s against the perfect one", "a chart", accuracy, "wander", "RATE ERROR", "sliding-4", "the same"},
-	{wso2, "gateways that synchronize through Redis every 50 ms", "13.1 % over", clusters, "cluster-2x", admitted, "plain:50ms", twice},
+	every50ms,
 	{wso2, "the same", "13.1 % over", clusters, "cluster-4x", admitted, "plain:50ms", fourTimes},
 	{wso2, "every 10 ms", "3.7 % over", clusters, "cluster-2x", admitted, "plain:10ms", twice},
 	{wso2, "the same", "3.7 % over", clusters, "cluster-4x", admitted, "plain:10ms", fourTimes},
-	{databricks, "clients that report every 100 ms", "about 5 % over", clusters, "cluster-2x", admitted, "plain:100ms", twice},
+	every100ms,
 	{databricks, "the same", "about 5 % over", clusters, "cluster-4x", admitted, "plain:100ms", fourTimes},
-	{"this server", "its own rule", "", clusters, "cluster-2x", admitted, "1s", twice},
+	ourRule,
 	{"this server", "the same", "", clusters, "cluster-4x", admitted, "1s", fourTimes},
 }
 
@@ -84,16 +93,11 @@ var links = map[string]string{
 
 // published returns the table of the page. The rules of others are simulated, too.
 func (t *texts) published() string {
-	over := func(flush string) string {
-		p := published{file: clusters, section: "cluster-2x", column: admitted, row: flush}
-		return p.ours(t)
-	}
 	link := func(who string) string { return "[" + who + "](" + links[who] + ")" }
-	wrong, rate := publishedFigures[0], publishedFigures[3]
 	return page.Markdown([]string{"source", "published", "their rule, simulated", "this server"}, [][]string{
-		{link(cloudflare) + ": wrong decisions", wrong.figure, "–", wrong.ours(t)},
-		{"the same: error of the rate", rate.figure, "–", rate.ours(t)},
-		{link(wso2) + ": shared every 50 ms", "13.1 % over", over("plain:50ms"), over("1s")},
-		{link(databricks) + ": every 100 ms", "about 5 % over", over("plain:100ms"), over("1s")},
+		{link(cloudflare) + ": wrong decisions", wrongDecisions.figure, "–", wrongDecisions.ours(t)},
+		{"the same: error of the rate", rateError.figure, "–", rateError.ours(t)},
+		{link(wso2) + ": shared every 50 ms", every50ms.figure, every50ms.ours(t), ourRule.ours(t)},
+		{link(databricks) + ": every 100 ms", every100ms.figure, every100ms.ours(t), ourRule.ours(t)},
 	})
 }
