@@ -60,7 +60,7 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/measurements.md (16 minutes)
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/measurements.md (17 minutes)
 	lab/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
