@@ -58,8 +58,8 @@ func Parse(text string) (all Tables) {
 	return all
 }
 
-// Cell returns a cell of the first table whose title contains the given one, and that has the column and a row with these first
-// cells; "*" is any cell. If several rows match, such as those of several seeds, it returns their mean.
+// Cell finds a cell by its column and the first cells of its row; "*" is any cell. It looks in the tables with the given text
+// in their title, in order. If several rows match, such as those of several seeds, it returns their mean.
 func (all Tables) Cell(title, column string, row ...string) (string, error) {
 	for _, table := range all {
 		at := slices.Index(table.rows[0], column)

@@ -47,7 +47,7 @@ func (c *Env) marked(mark, cell string, does bool) string {
 	return mark + cell + endMark
 }
 
-// DateTime writes a time for a table, in UTC like all times; - if there was none.
+// DateTime writes a time for a table, in UTC like all times; - for the zero time.
 func DateTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// fromLibraries is the output of package log, in which libraries log: OpenTelemetry about spans that
-// it cannot send, and net/http about data that an upstream sends without a request.
+// fromLibraries passes lines of package log to the log of the server. OpenTelemetry logs there when it
+// cannot send spans, and net/http when an upstream sends data without a request.
 type fromLibraries struct{ log *slog.Logger }
 
 // quoted matches text in quotation marks. Libraries quote what a peer has sent, which may be a

@@ -69,7 +69,7 @@ func (t Resender) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		res, err := t.Transport.RoundTrip(req)
 		if err == nil && res.StatusCode < http.StatusContinue {
-			_ = res.Body.Close() // nobody reads it
+			_ = res.Body.Close() // the answer is dropped
 			return nil, errStatus(res)
 		}
 		if err == nil || used == nil || ctx.Err() != nil || req.Body != nil && body == nil || !used.untouched() {

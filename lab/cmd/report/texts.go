@@ -10,7 +10,7 @@ import (
 	"oauth-server/lab/page"
 )
 
-// texts reads the plain-text results in a directory, and collects what is missing.
+// texts reads the plain-text results in a directory, and collects errors for missing ones.
 type texts struct {
 	dir     string
 	missing []error
