@@ -3,6 +3,7 @@ package syncer_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +233,30 @@ func TestInstances(t *testing.T) {
 		all[1].syncer.Kill()
 		pass(20 * time.Second)
 		check.Equal(t, "instances after one has died", all[2].syncer.Stats().Instances, 1)
+	})
+}
+
+// TestInstancesThatStartTogether know each other soon enough to share a busy key: instances that
+// expect fewer others than there are write their counts too late.
+func TestInstancesThatStartTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, random, cluster := newNetwork(2*time.Millisecond), newRand(1), make([]*member, 10)
+		var starting sync.WaitGroup
+		for i := range cluster {
+			seed := random.Uint64()
+			starting.Go(func() { cluster[i] = newMember(t, net, seed, 0, nil) })
+		}
+		starting.Wait()
+		policy, admitted := policyOf(t, ratelimit.NewLimit("per-hour", 1000, time.Hour)), 0
+		for range 2000 { // the limit is reached after two seconds
+			if cluster[random.IntN(len(cluster))].admits(keyOf(0), policy) {
+				admitted++
+			}
+			wait(2 * time.Millisecond)
+		}
+		if admitted > 1030 {
+			t.Errorf("%d of 1000 requests were admitted", admitted)
+		}
 	})
 }
 

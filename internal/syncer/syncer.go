@@ -74,17 +74,29 @@ func (s *Syncer) ID() string { return s.identity.id() }
 func (s *Syncer) Start(ctx context.Context) {
 	s.join(ctx)
 	s.loops.Go("exchange", s.exchangeLoop)
-	s.repeat("heartbeat", s.cfg.Beat, s.beat)
-	s.repeat("counter sweep", s.cfg.SweepEvery, s.sweep)
-	s.repeat("health", healthEvery, s.watchHealth)
+	s.repeat("heartbeat", s.cfg.Beat, s.soonAtFirst(), s.beat)
+	s.repeat("counter sweep", s.cfg.SweepEvery, s.jitter, s.sweep)
+	s.repeat("health", healthEvery, s.jitter, s.watchHealth)
 }
 
 // repeat runs the step about every period.
-func (s *Syncer) repeat(name string, period time.Duration, step func(context.Context)) {
-	s.loops.Repeat(background.Task{Name: name, Every: period, Jitter: s.jitter, Do: func(ctx context.Context) error {
+func (s *Syncer) repeat(name string, period time.Duration, jitter func(time.Duration) time.Duration, step func(context.Context)) {
+	s.loops.Repeat(background.Task{Name: name, Every: period, Jitter: jitter, Do: func(ctx context.Context) error {
 		step(ctx)
 		return nil
 	}})
+}
+
+// soonAtFirst draws waits of which the first ones are shorter: a sixteenth of the period, then twice
+// as long each time. Instances that start together know each other that soon. With fewer instances
+// than there are, each would share a busy key too late.
+func (s *Syncer) soonAtFirst() func(time.Duration) time.Duration {
+	part := time.Duration(16)
+	return func(period time.Duration) time.Duration {
+		wait := period / part
+		part = max(part/2, 1)
+		return s.jitter(wait)
+	}
 }
 
 // sweep drops idle keys.

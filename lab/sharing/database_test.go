@@ -3,7 +3,6 @@ package sharing_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/lab/servers"
 )
@@ -87,19 +85,13 @@ func BenchmarkDatabase(b *testing.B) {
 		length = 10 * time.Second
 	}
 	kinds := []string{"ours", "every-second"}
-	var clusters []*cluster
-	for _, m := range mixes() {
-		for _, kind := range kinds {
-			clusters = append(clusters, m.start(b, kind))
-		}
-	}
-	for _, c := range clusters {
-		c.awaitHeartbeats(b)
-	}
-	found := make([]outcome, len(clusters))
+	found := make([]outcome, len(kinds)*len(mixes()))
 	var running sync.WaitGroup
-	for i, c := range clusters {
-		running.Go(func() { found[i] = c.run(length) })
+	for i, m := range mixes() {
+		for j, kind := range kinds {
+			c := m.start(b, kind)
+			running.Go(func() { found[len(kinds)*i+j] = c.run(length) })
+		}
 	}
 	running.Wait()
 	for i, m := range mixes() {
@@ -147,18 +139,6 @@ func (m mix) start(b *testing.B, kind string) *cluster {
 		}
 	}
 	return c
-}
-
-// awaitHeartbeats waits until our instances know each other, as they do some seconds after their start. Instances that start
-// at the same moment expect fewer others at first, and share their counts later than they should.
-func (c *cluster) awaitHeartbeats(b *testing.B) {
-	b.Helper()
-	check.Eventually(b, "the instances know each other", func() bool {
-		return !slices.ContainsFunc(c.instances, func(i instance) bool {
-			o, isOurs := i.(*ours)
-			return isOurs && o.syncer.Stats().Instances < len(c.instances)
-		})
-	})
 }
 
 // run offers the requests at random times, each to a random instance.
