@@ -75,8 +75,8 @@ func (f *Frames) record(ms, n int64, i int, d *Decision) {
 		if f.Used += n * f.Instances; r.Algorithm == Weighted {
 			f.Used = f.Floor(r, ms)
 		}
-	} else if f.Instances > 0 && !f.Admits(r, n) {
-		d.exceeded |= 1 << i
+	} else if f.Instances > 0 && !f.Admits(r, n) && (d.RetryAfter == 0 || f.Full(r, n)) {
+		d.exceeded |= 1 << i // a limit that lacks only permits is not exceeded if another one denies
 	}
 	st := &d.status[i]
 	if f.Instances == 0 {

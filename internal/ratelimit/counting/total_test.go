@@ -118,6 +118,8 @@ func TestTotalOfAStrictList(t *testing.T) {
 	d := p.c.Take(p.now, p.k, p.eff, 1)
 	check.Equal(t, "over the total", d.OverTotal(), true)
 	check.Equal(t, "for want of permits", d.Outage, false)
+	check.Equal(t, "violated", strings.Join(d.Violated(), ","), "all")
+	check.Equal(t, "over a limit of its own", d.ThroughLimit(), false)
 
 	synctest.Test(t, func(t *testing.T) {
 		q := leaseFrom(t, strictly(10, time.Minute))
