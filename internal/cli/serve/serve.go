@@ -179,19 +179,12 @@ func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app
 	raiseProcs(ctx, cfg.Store.Embedded != nil || hashes, os.LookupEnv, opts.Logger)
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"), hashes)
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen", slog.Any("heap", floor))
-	keeper := keepHeap(floor, cfg)
-	defer keeper.Stop()
-	return app.Serve(ctx, cfg, opts)
-}
-
-// keepHeap lets the heap grow to the floor before garbage is collected. Above the floor, a gateway
-// collects more often: its large tables (users by refresh token, and counters) contain no pointers,
-// so this saves memory and costs little.
-func keepHeap(floor heapfloor.Choice, cfg *config.Config) *heapfloor.Keeper {
-	if cfg.Gateway.Enabled() {
-		return floor.KeepAbove(50)
+	gogc := 100
+	if cfg.Gateway.Enabled() { // its large tables, users by refresh token and counters, contain no pointers: collecting them costs little
+		gogc = 50
 	}
-	return floor.Keep()
+	defer floor.Keep(gogc)()
+	return app.Serve(ctx, cfg, opts)
 }
 
 // showCheck writes the result of --check-config.

@@ -112,29 +112,3 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
-
-func TestPercentFor(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		live, roots int64
-		want        int
-		goal        int64 // MiB
-	}{
-		{"before the first collection", 0, 0, 1600, 64},
-		{"hardly anything", 1 * mib, 1 * mib, 1600, 64},
-		{"a little", 4 * mib, 0, 1500, 64},
-		{"more", 10 * mib, 0, 540, 64},
-		{"roots count", 10 * mib, 2 * mib, 450, 64},
-		{"half of the floor", 32 * mib, 0, 100, 64},
-		{"above", 48 * mib, 0, 100, 96},
-		{"far above", 1024 * mib, 10 * mib, 100, 2058},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := (&Keeper{Choice: Choice{Floor: 64 * mib}, above: usual}).percentFor(tt.live, tt.roots)
-			goal := max(tt.live+(tt.live+tt.roots)*int64(got)/100, int64(got)*goMinimum/100)
-			if got != tt.want || goal/mib != tt.goal {
-				t.Errorf("GOGC=%d, which makes the goal %d MiB; want %d and %d MiB", got, goal/mib, tt.want, tt.goal)
-			}
-		})
-	}
-}

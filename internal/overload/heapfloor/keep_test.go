@@ -1,12 +1,15 @@
 package heapfloor
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"oauth-server/internal/check"
 )
@@ -46,32 +49,12 @@ func read(name string) uint64 {
 // unset resets the collector to the settings of a process without a floor.
 func unset(t *testing.T) {
 	t.Helper()
-	percent, limit := debug.SetGCPercent(usual), debug.SetMemoryLimit(math.MaxInt64)
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
 	runtime.GC()
-}
-
-// knobs returns the current settings of the collector.
-func knobs() settings {
-	return settings{int(read("/gc/gogc:percent")), int64(read("/gc/gomemlimit:bytes"))}
-}
-
-// settled waits until the settings follow the last collection.
-func settled(t *testing.T, what string, ok func(settings) bool) {
-	t.Helper()
-	for range 200 {
-		runtime.GC() // the last collection may have begun before the settings followed the one before it
-		for range 20 {
-			if ok(knobs()) {
-				return
-			}
-			<-time.After(time.Millisecond)
-		}
-	}
-	t.Fatalf("%s: still %+v", what, knobs())
 }
 
 // TestSmallHeapIsCollectedSeldom makes half a GiB of garbage besides 2 MiB of live objects. On an
@@ -82,8 +65,8 @@ func TestSmallHeapIsCollectedSeldom(t *testing.T) {
 	hold(t, 2)
 	runtime.GC()
 	without := waste(512)
-	k := Choice{Floor: 64 * mib}.Keep()
-	defer k.Stop()
+	defer Choice{Floor: 64 * mib}.Keep(100)()
+	runtime.GC()
 	with := waste(512)
 	t.Logf("%d collections without a floor, %d with", without, with)
 	if with < 1 || with > 24 {
@@ -91,28 +74,24 @@ func TestSmallHeapIsCollectedSeldom(t *testing.T) {
 	}
 }
 
-// TestGoal: a collection is due at the floor, or when the heap has doubled.
+// TestGoal: a collection is due at the floor if hardly anything is live, and each live byte adds two,
+// or less with a lower GOGC.
 func TestGoal(t *testing.T) {
 	unset(t)
 	for _, tt := range []struct {
-		name        string
 		held, floor int // MiB
-		above       int
+		gogc        int
 		from, to    int // of the next goal
 	}{
-		{"hardly anything", 1, 64, 100, 62, 70},
-		{"a little", 16, 64, 100, 62, 70},
-		{"half of the floor", 31, 64, 100, 62, 70},
-		{"half of the floor, with less above", 31, 64, 50, 62, 70},
-		{"above the floor", 48, 16, 100, 96, 106},
-		{"above the floor, with less", 48, 16, 50, 72, 82},
+		{1, 64, 100, 64, 74},
+		{16, 64, 100, 94, 104},
+		{1, 64, 50, 64, 72},
+		{48, 16, 50, 86, 96},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			hold(t, tt.held)
-			k := newKeeper(Choice{Floor: int64(tt.floor) * mib}, tt.above)
-			defer k.Stop()
+			defer Choice{Floor: int64(tt.floor) * mib}.Keep(tt.gogc)()
 			runtime.GC()
-			k.adjust()
 			goal := int(read("/gc/heap/goal:bytes") / mib)
 			if goal < tt.from || goal > tt.to {
 				t.Errorf("with %d MiB live and a floor of %d the goal is %d MiB, want %d to %d", tt.held, tt.floor, goal, tt.from, tt.to)
@@ -121,102 +100,42 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLargeHeapIsCollectedAsEver: above the floor, collections are the same as in a process without
-// a floor, whatever is allocated.
-func TestLargeHeapIsCollectedAsEver(t *testing.T) {
+// TestBallastTakesNoMemory: nothing touches the pages of the ballast.
+func TestBallastTakesNoMemory(t *testing.T) {
 	unset(t)
-	hold(t, 48)
-	k := Choice{Floor: 16 * mib}.Keep()
-	defer k.Stop()
-	asEver := settings{usual, math.MaxInt64}
-	settled(t, "above the floor", func(s settings) bool { return s == asEver })
-	for range 20 {
-		waste(16)
-		check.Equal(t, "settings", knobs(), asEver)
-	}
-}
-
-// TestSuddenGrowthIsBounded: until GOGC is set again, the memory limit keeps the heap from growing
-// by a GOGC meant for a smaller heap.
-func TestSuddenGrowthIsBounded(t *testing.T) {
-	unset(t)
-	const floor = 32 * mib
-	k := newKeeper(Choice{Floor: floor}, usual)
-	defer k.Stop()
-	held = nil
-	debug.FreeOSMemory() // the limit includes the current size of the heap
-	k.adjust()
-	if s := knobs(); s.percent < 400 {
-		t.Fatalf("GOGC=%d for a small heap", s.percent)
-	}
-	hold(t, 24)
-	runtime.GC() // without a new setting afterwards
-	if goal := read("/gc/heap/goal:bytes"); goal > 2*floor*5/4 {
-		t.Errorf("with 24 MiB live the goal is %d MiB, above twice the floor of 32", goal/mib)
-	}
-	k.adjust()
-	check.Equal(t, "settings above half of the floor", knobs(), (settings{usual, math.MaxInt64}))
-}
-
-// TestFollowsTheHeap: the settings follow every collection, down and up.
-func TestFollowsTheHeap(t *testing.T) {
-	unset(t)
-	k := Choice{Floor: 32 * mib}.Keep()
-	defer k.Stop()
-	for range 3 {
-		hold(t, 24)
-		runtime.GC()
-		settled(t, "with 24 MiB", func(s settings) bool { return s == settings{usual, math.MaxInt64} })
-		hold(t, 2)
-		runtime.GC()
-		settled(t, "with 2 MiB", func(s settings) bool { return s.percent > 2*usual && s.limit < math.MaxInt64 })
-	}
-}
-
-// TestMemoryLimitIsNotRaised: a memory limit from the environment still applies.
-func TestMemoryLimitIsNotRaised(t *testing.T) {
-	unset(t)
-	for _, tt := range []struct {
-		name  string
-		limit int64
-		holds bool // all the time
-	}{{"a low one", 40 * mib, true}, {"a high one", 40 << 30, false}} {
-		t.Run(tt.name, func(t *testing.T) {
-			debug.SetMemoryLimit(tt.limit)
-			defer debug.SetMemoryLimit(math.MaxInt64)
-			k := newKeeper(Choice{Floor: 64 * mib}, usual)
-			k.adjust()
-			if s := knobs(); s.limit > tt.limit || (s.limit == tt.limit) != tt.holds {
-				t.Errorf("the limit is %d MiB, that of the environment %d", s.limit/mib, tt.limit/mib)
-			}
-			k.Stop()
-			check.Equal(t, "limit afterwards", knobs().limit, tt.limit)
-		})
-	}
-}
-
-func TestStopPutsBackWhatWasSet(t *testing.T) {
-	unset(t)
-	debug.SetGCPercent(150)
-	debug.SetMemoryLimit(1 << 40)
-	before := knobs()
-	k := Choice{Floor: 64 * mib}.Keep()
-	if knobs() == before {
-		t.Error("nothing was set")
-	}
-	k.Stop()
+	before := resident(t)
+	defer Choice{Floor: 1024 * mib}.Keep(100)()
 	runtime.GC()
-	waste(64)
-	check.Equal(t, "settings", knobs(), before)
-	k.Stop() // does nothing the second time
-	check.Equal(t, "settings", knobs(), before)
+	if grown := resident(t) - before; grown > 64*mib {
+		t.Errorf("a ballast of 512 MiB takes %d MiB", grown/mib)
+	}
 }
 
-func TestNoFloorLeavesTheCollectorAlone(t *testing.T) {
+// resident returns the memory that the system has given to this process.
+func resident(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	check.OK(t, err)
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	check.OK(t, err)
+	return pages * int64(os.Getpagesize())
+}
+
+// TestSettings: a memory limit from the environment applies to all but the ballast. Stop restores
+// what was set. Without a floor nothing is changed.
+func TestSettings(t *testing.T) {
 	unset(t)
-	before := knobs()
-	k := Choice{From: "GOGC"}.Keep()
-	runtime.GC()
-	check.Equal(t, "settings", knobs(), before)
-	k.Stop()
+	for _, tt := range []struct{ floor, before, limit int64 }{
+		{64 * mib, 1 << 40, 1<<40 + 32*mib},
+		{64 * mib, math.MaxInt64, math.MaxInt64},
+		{0, 1 << 40, 1 << 40},
+	} {
+		debug.SetMemoryLimit(tt.before)
+		debug.SetGCPercent(150)
+		stop := Choice{Floor: tt.floor}.Keep(100)
+		check.Equal(t, "limit", debug.SetMemoryLimit(-1), tt.limit)
+		stop()
+		check.Equal(t, "limit afterwards", debug.SetMemoryLimit(-1), tt.before)
+		check.Equal(t, "GOGC afterwards", debug.SetGCPercent(150), 150)
+	}
 }

@@ -40,7 +40,7 @@ func main() {
 }
 
 func serve(args []string) error {
-	defer heapfloor.Choose(os.LookupEnv, os.DirFS("/"), false).Keep().Stop()
+	defer heapfloor.Choose(os.LookupEnv, os.DirFS("/"), false).Keep(100)()
 	if len(args) < 4 || peers[args[0]] == nil {
 		return fmt.Errorf("%q: want NAME LISTEN CLIENT_ID CLIENT_SECRET [UPSTREAM]", args)
 	}
