@@ -119,8 +119,12 @@ func TestComposeGatewayIsValid(t *testing.T) {
 	check.Equal(t, "public URL", cfg.Gateway.PublicURL, "http://localhost:"+s.Ports[0].Published)
 	_, port, err := net.SplitHostPort(cfg.AdminListen)
 	check.OK(t, err)
-	if !strings.Contains(read(t, "deploy/prometheus/prometheus.yml"), "names: ["+s.Name+"], type: A, port: "+port) {
+	scraped := read(t, "deploy/prometheus/prometheus.yml")
+	if !strings.Contains(scraped, "names: ["+s.Name+"], type: A, port: "+port) {
 		t.Errorf("Prometheus does not look for %s:%s", s.Name, port)
+	}
+	if !strings.Contains(scraped, "source_labels: [__meta_dns_name], target_label: namespace") {
+		t.Error("alerts compare the gateway with the servers, although it has a store of its own")
 	}
 }
 
