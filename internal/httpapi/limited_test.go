@@ -39,6 +39,7 @@ func TestLimitedToken(t *testing.T) {
 	page := request{method: "GET", path: "/tenant/docs/rate-limits"}.send(t, s)
 	wantStatus(t, page, http.StatusOK)
 	wantPage(t, page, "'self'")
+	holds(t, page.Body, oautherr.AbnormalUsage) // a ban has the same error_uri
 
 	hidden := limited()
 	hidden.RateLimit = oautherr.RateLimit{}

@@ -173,12 +173,13 @@ type limitsPage struct {
 	Issuer string
 	Code   oautherr.Code // of a 429
 	Type   string        // problem type of a 429
+	Banned string        // problem type of a 429 because of a ban
 	Fields ratelimit.FieldNames
 }
 
 // rateLimitsPage handles GET /docs/rate-limits, for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
-	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: oautherr.QuotaExceeded, Fields: ratelimit.Fields()}
+	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: oautherr.QuotaExceeded, Banned: oautherr.AbnormalUsage, Fields: ratelimit.Fields()}
 	return s.show(c, http.StatusOK, "rate-limits", page, nil)
 }
 
