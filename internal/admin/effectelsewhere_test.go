@@ -222,6 +222,27 @@ func TestEffectOnADeletedClient(t *testing.T) {
 	check.Equal(t, "its own", w.summary("PATCH", "/policies/shop", `{"mode":"enforce"}`), want)
 }
 
+// TestIneffectiveElsewhere: a setting that a gateway ignores gets a warning when it is added.
+func TestIneffectiveElsewhere(t *testing.T) {
+	w := newGateway(t)
+	w.ask("partner", "", 1)
+	w.ask("batch", "", 1)
+	w.put("/policies/batch", `{"over_limit":"reuse","ban":{"denials":3}}`).is(http.StatusOK)
+	const reuse, ban = "over_limit: reuse has no effect at a gateway, which keeps no tokens.", "A ban has no effect at a gateway, which cannot check who sent a request."
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"last token", "PUT", "/policies/partner", `{"over_limit":"reuse"}`, "[" + reuse + "]"},
+		{"ban", "PUT", "/policies/partner", `{"ban":{"denials":3}}`, "[" + ban + "]"},
+		{"both for all", "PATCH", "/settings", `{"default":{"over_limit":"reuse","ban":{"denials":3}}}`, "[" + reuse + " " + ban + "]"},
+		{"candidate", "PUT", "/candidates/partner", `{"client":[{"requests":5}],"ban":{"denials":3}}`, "[" + ban + "]"},
+		{"candidate for all", "PUT", "/candidates/_default", `{"client":[{"requests":5}],"over_limit":"reuse"}`, "[" + reuse + "]"},
+		{"no ban", "PUT", "/policies/partner", `{"ban":"off","over_limit":"deny"}`, "<nil>"},
+		{"set before", "PATCH", "/policies/batch", `{"note":"x"}`, "<nil>"},
+		{"registered here", "PUT", "/policies/ops", `{"ban":{"denials":3}}`, "<nil>"},
+	} {
+		check.Equal(t, tt.name, fmt.Sprint(w.change(tt.method, tt.path+"?validate=true", tt.body).is(http.StatusOK).at("effect", "warnings")), tt.want)
+	}
+}
+
 // TestMisspeltClientElsewhere: an unknown name gets a warning with the nearest known name.
 func TestMisspeltClientElsewhere(t *testing.T) {
 	w := newGateway(t)

@@ -50,7 +50,7 @@ func (c *Change) Effect() adminapi.Effect {
 			e = later
 		}
 	}
-	e.Warnings = c.unseen()
+	e.Warnings = append(c.unseen(), c.ineffective()...)
 	return e
 }
 
@@ -161,6 +161,47 @@ func (c *Change) unseen() (warnings []string) {
 		warnings = append(warnings, text+cmp.Or(strict.Suggest(id, all), "."))
 	}
 	return warnings
+}
+
+// ineffective returns a warning for each setting that the change adds for clients of another server
+// and that a gateway ignores, because it keeps no tokens and cannot check who sent a request.
+func (c *Change) ineffective() (warnings []string) {
+	if !c.Elsewhere {
+		return nil
+	}
+	var reuse, ban bool
+	look := func(id string) {
+		reusedBefore, bannedBefore := ignored(c.Before, id)
+		reuses, bans := ignored(c.After, id)
+		reuse, ban = reuse || reuses && !reusedBefore, ban || bans && !bannedBefore
+	}
+	for id := range c.concerned {
+		if !c.Directory.Has(id) {
+			look(id)
+		}
+	}
+	for i := range c.Made { // candidates concern nobody
+		if t, is := targets.Parse(c.Made[i].Target); is && !c.Directory.Has(t.Client()) {
+			look(cmp.Or(t.Client(), clientcfg.GlobalCandidate))
+		}
+	}
+	if reuse {
+		warnings = append(warnings, "over_limit: reuse has no effect at a gateway, which keeps no tokens.")
+	}
+	if ban {
+		warnings = append(warnings, "A ban has no effect at a gateway, which cannot check who sent a request.")
+	}
+	return warnings
+}
+
+// ignored reports whether a client has last tokens again and a ban, in force or as a candidate.
+func ignored(p *clientcfg.PolicySnapshot, id string) (reuse, ban bool) {
+	e := p.For(id)
+	reuse, ban = e.OverLimit == ratelimit.OverLimitReuse, e.Ban != nil
+	if t, tried := p.Trial(id); tried {
+		reuse, ban = reuse || t.Effective.OverLimit == ratelimit.OverLimitReuse, ban || t.Effective.Ban != nil
+	}
+	return reuse, ban
 }
 
 // add adds the verdict on one client.
