@@ -33,6 +33,7 @@ func execute(ctx context.Context, c *command.Env, args []string) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		complete()
 	}
+	rejectUnknown(root)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {

@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"strconv"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"oauth-server/internal/cli/accounts"
 	"oauth-server/internal/cli/command"
@@ -46,7 +51,7 @@ Try it: this starts a demo and prints commands to paste.
 		if err.Error() == "unknown flag: --version" {
 			return command.Usagef("%w; the command is oauth-server version", err)
 		}
-		return command.Usagef("%w; see %s --help", err, cmd.CommandPath())
+		return command.Usagef("%w; see %s --help", plain(err), cmd.CommandPath())
 	})
 	registries := connect.NewCommands(c)
 	limited, ofLimits := limits.New(c)
@@ -55,4 +60,47 @@ Try it: this starts a demo and prints commands to paste.
 	root.AddCommand(newTopics(c)...)
 	root.SetHelpFunc(command.Help)
 	return root, func() { completions(registries, root, ofLimits) }
+}
+
+// plain returns the error of a flag without the terms of Go's parsers.
+func plain(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	name, value := invalid.GetFlag().Name, invalid.GetValue()
+	var number *strconv.NumError
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "duration":
+		return fmt.Errorf("--%s: %q is not a duration, such as 90s, 10m or 24h", name, value)
+	case !errors.As(err, &number):
+		return fmt.Errorf("--%s: %w", name, invalid.Unwrap())
+	case kind == "bool":
+		return fmt.Errorf("--%s: %q is neither true nor false", name, value)
+	default:
+		return fmt.Errorf("--%s: %q is not a whole number", name, value)
+	}
+}
+
+// rejectUnknown makes cobra's own commands reject an unknown argument: by default, "help" and
+// "completion" show a help text and succeed.
+func rejectUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if found, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+					return command.NeedsSubcommand(found, rest)
+				}
+				return nil
+			}
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, command.NeedsSubcommand
+			for _, shell := range cmd.Commands() {
+				shell.Args = command.Takes()
+			}
+		}
+	}
 }
