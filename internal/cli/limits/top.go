@@ -29,7 +29,8 @@ minutes, of all clients or of one. Give a flag to see one list:
               and clients that got their last token again
   --counters  all current counts of CLIENT and its users
   --waste     clients that get tokens although an equal one (same credential, user and scopes) has
-              more than half of its lifetime left; each instance compares only its own tokens
+              more than half of its lifetime left; each instance compares only its own tokens,
+              and a gateway has none: run simulate on its log
   --shed      clients with requests refused because of overload`,
 		Example: `  oauth-server limits top shop --watch
   oauth-server limits top --denied`,
@@ -177,7 +178,7 @@ func (l *limits) wasteTable(top adminapi.Top) error {
 			c.ClientID, command.Number(c.Issued), l.Notable(command.Number(c.Wasted), c.Wasted > 0), share, command.Number(c.EarlyRefreshes), command.Number(c.Reused),
 		})
 	}
-	return l.countedTable(rows, "No token was issued while an equal one had more than half of its lifetime left.", top.Since)
+	return l.countedTable(rows, "No token of this server was issued while an equal one had more than half of its lifetime left.", top.Since)
 }
 
 // deniedRows returns a heading and the users who were denied.
