@@ -155,7 +155,7 @@ func notBanned(key ratelimit.Key, forget bool) *problem.Error {
 		who = "that user of the client \"" + key.ClientID + "\""
 	}
 	if !forget {
-		more = "; to forget a ban that has ended, add forget=true"
+		more = "; to forget a ban that has ended, add forget"
 	}
 	return problem.NotFound("%s is not banned%s", who, more)
 }

@@ -141,7 +141,7 @@ func unreadableRecords(t *testing.T, cfg config.Store, flags ...string) {
 		return names
 	}
 	check.Equal(t, "found", list(), want)
-	runFails(t, command.ExitFailed, "", "", on("clients/shop", "--delete", "--yes")...)
+	runFails(t, command.ExitFailed, "clients/shop: there is no unreadable record of this name", "", on("clients/shop", "--delete", "--yes")...)
 	runFails(t, command.ExitFailed, "", "", on("keys/ada shop", "--delete")...)
 	runOK(t, "", on("keys/ada shop", "--delete", "--yes")...)
 	check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))

@@ -151,7 +151,7 @@ func (t TLS) checkFiles(es *fielderr.Errors, path string) {
 		return
 	}
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		es.Add(path, "%s", strings.TrimPrefix(err.Error(), "tls: "))
+		es.Add(path, "%s and %s: %s", t.CertFile, t.KeyFile, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 var TopicTexts = map[string]string{
 	Connecting:  "flags that name a server or store, and credentials",
 	AllSettings: "all settings as flags",
-	LimitsTopic: "syntax of limits and bans",
+	LimitsTopic: "syntax of limits; --ban, --max-wait, --over-limit, --criticality",
 }
 
 // InTopic makes help show flags in a topic instead of with the command.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	neturl "net/url"
 	"os"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ A gateway needs one, because it passes all other requests to its upstream.
 				return err
 			}
 			if url != "" {
+				if u, err := neturl.Parse(url); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+					return command.Usagef("--url: %q is not a URL, such as http://127.0.0.1:9097/readyz", url)
+				}
 				return showHealth(ctx, c, &http.Client{Transport: transport}, url)
 			}
 			own, err := h.url()

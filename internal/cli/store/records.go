@@ -80,7 +80,7 @@ func named(found []repositories.UnreadableRecord, names []string) (some []reposi
 			}
 		}
 		if len(some) == before {
-			err = errors.Join(err, fmt.Errorf("%s: all records are readable, nothing was deleted", name))
+			err = errors.Join(err, fmt.Errorf("%s: there is no unreadable record of this name or in a table of this name", name))
 		}
 	}
 	return some, err

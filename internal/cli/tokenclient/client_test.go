@@ -531,7 +531,7 @@ func TestRequestValidate(t *testing.T) {
 		"another scheme":      {func(r *tokenclient.Request) { r.Issuer = "ftp://as.example" }, "not an absolute"},
 		"issuer with query":   {func(r *tokenclient.Request) { r.Issuer += "?a" }, "without query"},
 		"issuer with user":    {func(r *tokenclient.Request) { r.Issuer = "https://u:p@as.example" }, "user information"},
-		"no grant":            {func(r *tokenclient.Request) { r.Grant = "" }, `grant: is required, one of ["`},
+		"no grant":            {func(r *tokenclient.Request) { r.Grant = "" }, `grant: is required: one of client_credentials, `},
 		"unknown grant":       {func(r *tokenclient.Request) { r.Grant = "implicit" }, `"implicit" is not one of`},
 		"no client":           {func(r *tokenclient.Request) { r.ClientID = "" }, "client-id"},
 		"no secret":           {func(r *tokenclient.Request) { r.ClientSecret = "" }, "client-secret"},

@@ -46,6 +46,7 @@ type Request struct {
 func (r *Request) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	const oneOf = "one of client_credentials, authorization_code, refresh_token, password"
 	if _, err := MetadataURL(r.Issuer); err != nil {
 		errs = append(errs, err)
 	}
@@ -78,9 +79,9 @@ func (r *Request) Validate() error {
 			bad("refresh-token: is required without a cache")
 		}
 	case "":
-		bad("grant: is required, one of %q", clientcfg.Grants())
+		bad("grant: is required: %s", oneOf)
 	default:
-		bad("grant: %q is not one of %q", r.Grant, clientcfg.Grants())
+		bad("grant: %q is not %s", r.Grant, oneOf)
 	}
 	return errors.Join(errs...)
 }
