@@ -30,6 +30,6 @@ func (l *limiting) banBegan(b bans.Ban, m ratelimit.Mode) {
 	if b.Username != "" {
 		attrs = append(attrs, l.denials.user(b.Username))
 	}
-	attrs = append(attrs, slog.Time("until", b.Until), slog.Duration("for", b.Until.Sub(b.Since)), slog.Int("bans_before", b.Level))
+	attrs = append(attrs, slog.Time("until", b.Until), slog.String("for", b.Until.Sub(b.Since).String()), slog.Int("bans_before", b.Level))
 	l.base.log.LogAttrs(context.Background(), slog.LevelWarn, message, attrs...) //nolint:sloglint // one of two constants
 }

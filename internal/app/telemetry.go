@@ -35,18 +35,9 @@ func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.L
 	level.Set(levelOf(cfg))
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
-		opts.ReplaceAttr = durationsAsText
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
-}
-
-// durationsAsText formats a duration in JSON as in text, for example 1.5s, and not as nanoseconds.
-func durationsAsText(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }
 
 // telemetry holds the metrics and traces of the server.

@@ -296,9 +296,9 @@ func (s *Syncer) watchHealth(context.Context) {
 	waiting := []any{slog.Int("counters", left.Counters), slog.Int64("requests", left.Requests)}
 	if err != nil {
 		s.stats.degradedAt.Store(int64(s.elapsed() - lasted))
-		s.cfg.Log.Error("counts not shared: store failing", append(waiting, slog.Duration("for", lasted.Round(time.Millisecond)), slog.Any("error", err))...)
+		s.cfg.Log.Error("counts not shared: store failing", append(waiting, slog.String("for", lasted.Round(time.Millisecond).String()), slog.Any("error", err))...)
 		return
 	}
 	lasted = s.elapsed() - time.Duration(s.stats.degradedAt.Load())
-	s.cfg.Log.Info("counts shared again", append(waiting, slog.Duration("after", lasted.Round(time.Millisecond)))...)
+	s.cfg.Log.Info("counts shared again", append(waiting, slog.String("after", lasted.Round(time.Millisecond).String()))...)
 }

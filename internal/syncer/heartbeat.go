@@ -210,10 +210,10 @@ func (s *Syncer) ownBeat(alive []Instance) (at time.Time) {
 // logClock logs when a clock begins to disagree, when all agree again, and when process time was
 // stepped. before is the clock that disagreed until now.
 func (s *Syncer) logClock(st clock.State, before clock.Source) {
-	attrs := []any{slog.Duration("wall_ahead", st.Wall.Round(time.Millisecond)), slog.Duration("store_ahead", st.Store.Round(time.Millisecond))}
+	attrs := []any{slog.String("wall_ahead", st.Wall.Round(time.Millisecond).String()), slog.String("store_ahead", st.Store.Round(time.Millisecond).String())}
 	switch {
 	case st.Stepped > 0:
-		s.cfg.Log.Warn("process time moved forward to match the wall and store clocks", append(attrs, slog.Duration("by", st.Stepped))...)
+		s.cfg.Log.Warn("process time moved forward to match the wall and store clocks", append(attrs, slog.String("by", st.Stepped.String()))...)
 	case st.Alone != clock.NoClock && st.Alone != before:
 		s.cfg.Log.Warn("clocks disagree; process time stays", append(attrs, slog.String("alone", string(st.Alone)))...)
 	case st.Alone == clock.NoClock && before != clock.NoClock:

@@ -70,7 +70,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	if req := of(ctx); req != nil {
 		attrs = req.denial.attrs(attrs)
 	}
-	log.LogAttrs(ctx, level, "request", attrs...)
+	line := slog.NewRecord(time.Now(), level, "request", 0) // finding the caller would take a tenth of the time
+	line.AddAttrs(attrs...)
+	_ = log.Handler().Handle(ctx, line) // like a [slog.Logger]; the handler counts the lines it loses
 }
 
 // LevelOfFailure returns the level for logging that the server failed to answer. A caller that
