@@ -318,6 +318,7 @@ func TestSimulateLines(t *testing.T) {
 	inTemp(t, map[string]string{
 		"some.json": keycloakLogin + keycloakOther + keycloakLogin, "none.json": keycloakOther + keycloakOther, "all.json": keycloakLogin,
 		"bad.json": keycloakLogin + "{\n", "other.json": `{"date":"2026-11-16T09:00:00Z","type":"s","log_id":"1"}`,
+		"blank.log": "\n\n",
 	})
 	for args, want := range map[string]string{
 		"some.json": "Reading some.json as keycloak.\nOf 3 entries, 2 are token requests, 1 is skipped as something else.\n",
@@ -325,6 +326,7 @@ func TestSimulateLines(t *testing.T) {
 		"bad.json":  "Of 2 entries, 1 is a token request, 1 cannot be read (50 %):\n  bad.json:2: ",
 		"none.json": "Of 2 entries, 0 are token requests, 2 are skipped as something else.\n" +
 			"oauth-server: no token requests in none.json (read as keycloak); if the format is wrong, give --format",
+		"blank.log":                  "Of 2 entries, 0 are token requests, 2 are skipped as something else.\noauth-server: no token requests in blank.log\n",
 		"other.json --format auth0":  "Of 1 entry, 0 are token requests, 1 is skipped as something else.\noauth-server: no token requests in other.json (read as auth0);",
 		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):\n  all.json:1: line: is not an entry of a tenant log",
 		"all.json some.json -o text": "Of 4 entries, 3 are token requests, 1 is skipped as something else.\n",

@@ -14,11 +14,11 @@ import (
 
 // noRequests returns the error for logs without a token request.
 func noRequests(logs []string, l *traffic.Lines) error {
-	none := "no token requests in " + strings.Join(logs, ", ")
-	if l.Skipped == 0 || l.Unread > 0 {
+	none, formats := "no token requests in "+strings.Join(logs, ", "), formatsOf(l)
+	if l.Skipped == 0 || l.Unread > 0 || formats == "" {
 		return fmt.Errorf("%s", none)
 	}
-	return fmt.Errorf("%s (read as %s); if the format is wrong, give --format", none, formatsOf(l))
+	return fmt.Errorf("%s (read as %s); if the format is wrong, give --format", none, formats)
 }
 
 // formatsOf lists the formats of the logs, each once.
