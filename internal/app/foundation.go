@@ -269,7 +269,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 			level = slog.LevelInfo // most likely a developer's machine
 		}
 		for _, kid := range ring.InClear() {
-			f.log.LogAttrs(ctx, level, "signing key stored unencrypted because keys.secret is not set", slog.String("kid", kid))
+			f.log.LogAttrs(ctx, level, "signing key stored unencrypted because keys.secret is not set, or none comes first in it", slog.String("kid", kid))
 		}
 	}
 	return ring, nil

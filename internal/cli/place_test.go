@@ -254,7 +254,10 @@ func TestAddressThatIsLeft(t *testing.T) {
 	access.URL = impostor.URL
 	check.OK(t, access.Write(data))
 	for _, says := range []string{"another server", "has no known admin address"} {
-		has(t, runFails(t, command.ExitFailed, says, "", on(data, "client list")...), "stop it first")
+		has(t, runFails(t, command.ExitFailed, says, "", on(data, "client list")...), "stop it first, or use its admin API with --server")
+		if said := runFails(t, command.ExitFailed, "stop it first", "", on(data, "keys list")...); strings.Contains(said, "--server") {
+			t.Errorf("keys list has no flag --server: %s", said)
+		}
 		check.OK(t, os.RemoveAll(data+".admin"))
 	}
 }

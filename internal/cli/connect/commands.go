@@ -152,7 +152,7 @@ func (f *accountFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
 // onHolder runs do on the server that holds a data file. It returns held if there is no such
 // server.
 func (f *accountFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
-	api, err := f.Holder(ctx, dataFile, held)
+	api, err := f.Holder(ctx, dataFile, fmt.Errorf("%w, or use its admin API with --server", held))
 	if err != nil {
 		return err
 	}

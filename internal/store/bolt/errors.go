@@ -5,8 +5,7 @@ import "errors"
 // Errors of [Open] and of a store in use, wrapped with the file's path or the operation.
 var (
 	// ErrLocked: another process has the file open.
-	ErrLocked = errors.New("the data file is in use by another process, probably a running server:" +
-		" stop it first, or use its admin API with --server")
+	ErrLocked = errors.New("the data file is in use by another process, probably a running server: stop it first")
 	// ErrForeign: the file was not made by this program.
 	ErrForeign = errors.New("not a data file of oauth-server")
 	// ErrNewerFormat: the file was written by a later release.
