@@ -58,8 +58,9 @@ type roundTrip struct {
 	writes   int    // items with a write
 	reads    int    // items with a read
 	began    time.Duration
-	finished int  // tasks that have been finished
-	lease    bool // counters of strict limits: requests may wait for it
+	finished int   // tasks that have been finished
+	lease    bool  // counters of strict limits: requests may wait for it
+	err      error // of the call
 }
 
 // begin begins the tasks of the entries with valid tickets. Tasks of strict limits get a round trip
@@ -119,6 +120,7 @@ func (s *Syncer) itemFor(t *counting.Task) Item {
 // task. An error pauses the queue.
 func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
 	took := s.elapsed() - x.began
+	x.err = err
 	var wait time.Duration
 	switch {
 	case err == nil && x.lease:
@@ -163,21 +165,23 @@ func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 		s.health.markConfirmed(task.Ticket)
 	}
 	if wait == 0 && it.Read {
-		wait = s.noteUnread(task, res)
+		wait = s.noteUnread(x, task, res)
 	}
 	if done.Planned {
 		s.schedule(done.Next, wait)
 	}
 }
 
-// noteUnread logs a document that the store did not read in a call that succeeded, and returns the
-// back-off of its counter; 0 if the document was read.
-func (s *Syncer) noteUnread(task *counting.Task, res *Result) time.Duration {
+// noteUnread returns the back-off of a counter with a document that the store did not read; 0 if the
+// document was read. It logs the document, unless the whole call failed.
+func (s *Syncer) noteUnread(x *roundTrip, task *counting.Task, res *Result) time.Duration {
 	failed := s.health.noteRead(task.Ticket, res.Read)
 	if failed == 0 {
 		return 0
 	}
-	s.logLimited("not read; retrying with back-off", task.ID, cmp.Or(res.Err, errUnread))
+	if x.err == nil {
+		s.logLimited("not read; retrying with back-off", task.ID, cmp.Or(res.Err, errUnread))
+	}
 	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
 

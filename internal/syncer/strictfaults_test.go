@@ -91,11 +91,11 @@ func losing(lost *sync.Map) *wrapped {
 }
 
 // TestStrictWithoutDatabase: without a database requests are denied, after a short time without a
-// wait. They are admitted again when it is back.
+// wait. They are admitted again when it is back. The log does not blame the documents.
 func TestStrictWithoutDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := newNetwork(2 * time.Millisecond)
-		m := newMember(t, net, 1, 0, nil)
+		net, log := newNetwork(2*time.Millisecond), &journal{}
+		m := newMember(t, net, 1, 0, func(c *syncer.Config) { c.Log = log.logger() })
 		policy := policyOf(t, strictLimit(10, time.Minute))
 		pass(time.Second)
 		net.become(faults{}, true)
@@ -112,6 +112,7 @@ func TestStrictWithoutDatabase(t *testing.T) {
 		pass(15 * time.Second)
 		d, _ := m.await(t, 0, policy)
 		check.Equal(t, "when it is back", d.Outcome, ratelimit.Allowed)
+		check.Equal(t, "the log on documents", log.count("problem with a counter document"), 0)
 	})
 }
 
