@@ -1,3 +1,5 @@
+//go:build !race
+
 package syncer_test
 
 import (
@@ -5,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -97,4 +100,26 @@ func TestFewCommands(t *testing.T) {
 			t.Errorf("%d keys: %.3f commands for each admitted request", tc.keys, c.per(c.commands))
 		}
 	}
+}
+
+// TestManyKeysInFewCommands: 100,000 dirty keys are written with little more than a hundred
+// commands.
+func TestManyKeysInFewCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 100_000
+		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
+		m := alone(t, store, nil)
+		for i := range keys {
+			m.take(keyOf(i), policy, 1)
+		}
+		left, err := m.syncer.Stop(t.Context())
+		if err != nil || left != (syncer.Left{}) {
+			t.Fatalf("left %+v, %v", left, err)
+		}
+		say("%d dirty keys flushed in %d commands", keys, store.calls.Load())
+		if store.calls.Load() > 110 {
+			t.Errorf("%d exchanges", store.calls.Load())
+		}
+		check.Equal(t, "documents", store.Len(), keys)
+	})
 }

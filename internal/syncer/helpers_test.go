@@ -2,6 +2,7 @@ package syncer_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -93,6 +94,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+var numbers = flag.Bool("numbers", false, "print the figures of the scenarios, at full length")
+
 // say prints a figure if -numbers asks for them.
 func say(format string, args ...any) {
 	if *numbers {
@@ -119,16 +122,5 @@ type journal struct{ check.Buffer }
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
-
-// sample returns all cases of a table or, under the race detector, every nth, see race_test.go.
-func sample[T any](n int, all []T) (some []T) {
-	if !underRace {
-		return all
-	}
-	for i := n - 1; i < len(all); i += n {
-		some = append(some, all[i])
-	}
-	return some
-}
 
 var perMinute = ratelimit.NewLimit("per-minute", 100, time.Minute)

@@ -225,7 +225,7 @@ func TestMovedLimit(t *testing.T) {
 // denied under a new limit. The key is free again when it should be, even though no request is
 // admitted that could be written.
 func TestShorterFramesFree(t *testing.T) {
-	for seed := range uint64(10) { // which of the two writes last is chance
+	for seed := range uint64(usualFrameRuns) { // which of the two writes last is chance
 		orders(t, func(t *testing.T, store *wrapped) { //nolint:thelper // all of it is in there
 			shorterFramesFree(t, store, seed)
 		})

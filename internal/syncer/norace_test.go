@@ -7,4 +7,5 @@ const (
 	underRace       = false
 	usualRuns       = 120
 	usualStrictRuns = 150
+	usualFrameRuns  = 10
 )

@@ -5,13 +5,15 @@ package syncer_test
 import "runtime"
 
 // A simulation takes six times as long under the race detector. The races that it finds depend on
-// which code runs concurrently, and hardly on the figures of a case. So tests that repeat a
-// simulation with other seeds or figures run only a part of the cases, see [sample]. CI also runs
-// the package without the detector, with all cases.
+// which code runs concurrently, and hardly on the figures of a case. So it runs fewer seeds, and no
+// studies: tests that only check figures are in files without the race detector. Every statement that
+// these execute, the other tests execute as well, here or in the package of the statement. CI also
+// runs the package without the detector, with all tests and seeds.
 const (
 	underRace       = true
 	usualRuns       = 25 // of TestSimulation
 	usualStrictRuns = 20
+	usualFrameRuns  = 2 // of TestShorterFramesFree
 )
 
 // The race detector crashes with two processors when two goroutines of a synctest bubble receive

@@ -194,6 +194,10 @@ func (s *scenario) usePolicy() {
 	}, s.longest, 5)))
 }
 
+// slowest returns how much time passes at most while process time, which may be slewed by 5 %,
+// advances by d. It includes the rounding up of the queues' timers.
+func slowest(d time.Duration) time.Duration { return d + d/19 + 5*time.Millisecond }
+
 // sources are the addresses that requests come from.
 var sources = []string{"192.0.2.1", "2001:db8::/64"}
 

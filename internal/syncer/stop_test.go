@@ -14,28 +14,6 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// TestManyKeysInFewCommands: 100,000 dirty keys are written with little more than a hundred
-// commands.
-func TestManyKeysInFewCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const keys = 100_000
-		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
-		m := alone(t, store, nil)
-		for i := range keys {
-			m.take(keyOf(i), policy, 1)
-		}
-		left, err := m.syncer.Stop(t.Context())
-		if err != nil || left != (syncer.Left{}) {
-			t.Fatalf("left %+v, %v", left, err)
-		}
-		say("%d dirty keys flushed in %d commands", keys, store.calls.Load())
-		if store.calls.Load() > 110 {
-			t.Errorf("%d exchanges", store.calls.Load())
-		}
-		check.Equal(t, "documents", store.Len(), keys)
-	})
-}
-
 // TestStopSaysWhatIsLeft: with the store unavailable, the final flush ends at its deadline and
 // reports the counts that it could not write.
 func TestStopSaysWhatIsLeft(t *testing.T) {
