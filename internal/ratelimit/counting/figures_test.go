@@ -1,3 +1,5 @@
+//go:build !race
+
 package counting_test
 
 import (
@@ -159,8 +161,9 @@ func figuresTable(t *testing.T) string {
 
 var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- figures: end -->)`)
 
-// TestTheGuidesFigures computes every number in the guide's comparison. To update them: go test
-// ./internal/ratelimit/counting -run Guides -update
+// TestTheGuidesFigures computes every number in the guide's comparison. One goroutine does, so there
+// is no race to find, and with the race detector it would take six times as long. To update them: go
+// test ./internal/ratelimit/counting -run Guides -update
 func TestTheGuidesFigures(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	check.OK(t, err)
