@@ -23,7 +23,8 @@ func (l *limits) newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top [CLIENT]", Short: "Show which clients ask the most, are near a limit, or were denied", Args: command.Takes("[CLIENT]"),
 		Long: `Show the busiest clients, the users nearest to a limit and the users denied most in the last ten
-minutes, of all clients or of one. Give a flag to see one list:
+minutes, of all clients or of one. LIMIT is the limit at the user's last request: a change shows
+with the next one. Give a flag to see one list:
 
   --denied    users who were denied, or would have been, with their user_hash in the access log,
               and clients that got their last token again
