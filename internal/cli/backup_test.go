@@ -105,7 +105,7 @@ func TestRestore(t *testing.T) {
 	runOK(t, "", on(data, "client create first")...)
 	runOK(t, "", on(data, "backup "+backup)...)
 	runOK(t, "", on(data, "client create second")...)
-	has(t, runFails(t, command.ExitFailed, "Continue? [y/N]", "n\n", on(data, "restore "+backup)...), "1 clients")
+	has(t, runFails(t, command.ExitFailed, "Continue? [y/N]", "n\n", on(data, "restore "+backup)...), "1 client,")
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
 	var done struct{ Former string }
 	runJSON(t, &done, "", on(data, "restore "+backup+" --yes")...)

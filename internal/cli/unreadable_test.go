@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,19 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		file := storeFile(t)
 		unreadableRecords(t, config.Store{Embedded: &config.Embedded{Path: file}}, "--data", file)
+	})
+	t.Run("backup", func(t *testing.T) {
+		cfg := config.Store{Embedded: &config.Embedded{Path: storeFile(t)}}
+		newClient(t, "shop", "--data", cfg.Embedded.Path)
+		opened, err := app.OpenStore(t.Context(), cfg)
+		check.OK(t, err)
+		for _, name := range []string{"grants", "bans"} {
+			_, err := opened.Put(t.Context(), store.Table{Name: name}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
+			check.OK(t, err)
+		}
+		check.OK(t, opened.Close())
+		out := runOK(t, "", "backup", filepath.Join(t.TempDir(), "b.db"), "--data", cfg.Embedded.Path)
+		has(t, out, "1 client, 0 users, 1 sign-in, 1 ban", "1 in bans, 1 in grants; written by a newer release or damaged")
 	})
 	t.Run("database", func(t *testing.T) {
 		db := database(t)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -278,35 +280,36 @@ func rowsOf(sum *app.DataFileSummary) [][]string {
 	return rows
 }
 
-// unreadable lists the unreadable parts of a data file for a person; empty if everything can be
-// read.
+// unreadable lists the unreadable records of a data file for a person, by table; empty if everything
+// can be read.
 func unreadable(sum *app.DataFileSummary) string {
-	if len(sum.Unreadable) == 0 {
+	var parts []string
+	for _, table := range slices.Sorted(maps.Keys(sum.Unreadable)) {
+		parts = append(parts, fmt.Sprintf("%d in %s", sum.Unreadable[table], table))
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return counted(sum.Unreadable) + ", written by a newer release or damaged"
+	return strings.Join(parts, ", ") + "; written by a newer release or damaged"
 }
 
-// counted lists the record counts of a data file. It omits index records and the layout record.
+// counted lists the records of a data file that an operator can recognise it by.
 func counted(records map[string]int) string {
-	names := [...]struct{ bucket, name string }{
-		{"clients", "clients"},
-		{"users", "users"},
-		{"keys", "signing keys"},
-		{"refresh_tokens", "sign-ins of clients"},
-		{"sessions", "browser sessions"},
-		{"codes", "codes"},
-		{"agreements", "consents"},
-		{"subjects", "users of refresh tokens"},
-		{"revocations", "revocations"},
-		{"counters", "counters"},
-		{"audit", "changes of limits"},
-		{"events", "events"},
-	}
 	var parts []string
-	for _, n := range names {
-		if count := records[n.bucket]; count > 0 || n.bucket == "clients" || n.bucket == "users" {
-			parts = append(parts, fmt.Sprintf("%d %s", count, n.name))
+	for _, n := range [...]struct{ table, one string }{
+		{"clients", "client"},
+		{"users", "user"},
+		{"keys", "signing key"},
+		{"grants", "sign-in"},
+		{"sessions", "browser session"},
+		{"agreements", "consent"},
+		{"bans", "ban"},
+		{"subjects", "remembered user"},
+		{"revocations", "revocation"},
+		{"counters", "counter"},
+	} {
+		if count := records[n.table]; count > 0 || n.table == "clients" || n.table == "users" {
+			parts = append(parts, fmt.Sprintf("%d %s", count, command.Plural(count, n.one)))
 		}
 	}
 	return strings.Join(parts, ", ")
