@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/limiter/recent"
+	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/observe/tracing"
 	"oauth-server/internal/overload/storequeue"
@@ -38,6 +39,13 @@ func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.L
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// NewBatchLogger is [NewLeveledLogger] with an [accesslog.Batch] in front of w. Call unbuffer at the
+// end: it writes the lines that are left, and returns an error if lines were lost.
+func NewBatchLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) (log *slog.Logger, unbuffer func() error) {
+	batch := accesslog.NewBatch(w)
+	return slog.New(batch.Handler(NewLeveledLogger(cfg, level, batch).Handler())), batch.Unbuffer
 }
 
 // telemetry holds the metrics and traces of the server.

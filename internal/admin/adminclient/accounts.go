@@ -15,8 +15,10 @@ import (
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret/username"
-	"oauth-server/internal/store"
 )
+
+// ErrNoUser means that the user does not exist.
+var ErrNoUser = errors.New("the user does not exist")
 
 // Accounts reads and changes clients and users through the API. A method returns the error that it
 // names if the resource does not exist. All other refusals are *[ProblemError].
@@ -234,7 +236,7 @@ func userPath(name string, more ...string) string {
 
 // user calls the API about a user.
 func (a *Accounts) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
-	_, err = a.do(ctx, method, path, "*", nil, in, &u, store.ErrNotFound)
+	_, err = a.do(ctx, method, path, "*", nil, in, &u, ErrNoUser)
 	return u, err
 }
 
@@ -248,9 +250,9 @@ func (a *Accounts) Users(ctx context.Context, prefix, after string, limit int) (
 }
 
 // User returns the user with that name, in any spelling that works for signing in. Errors:
-// [store.ErrNotFound].
+// [ErrNoUser].
 func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err error) {
-	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, store.ErrNotFound)
+	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, ErrNoUser)
 	return u, err
 }
 
@@ -260,22 +262,22 @@ func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u regist
 	return u, err
 }
 
-// SetPassword replaces a user's password and revokes the user. Errors: [store.ErrNotFound].
+// SetPassword replaces a user's password and revokes the user. Errors: [ErrNoUser].
 func (a *Accounts) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
 	return a.user(ctx, http.MethodPut, userPath(name, "/password"), adminapi.NewPassword{Password: password})
 }
 
-// RevokeUser invalidates everything from a user's sign-ins until now. Errors: [store.ErrNotFound].
+// RevokeUser invalidates everything from a user's sign-ins until now. Errors: [ErrNoUser].
 func (a *Accounts) RevokeUser(ctx context.Context, name string) (registry.User, error) {
 	return a.user(ctx, http.MethodPost, userPath(name, "/revoke"), nil)
 }
 
-// UnlockUser ends a user's row of wrong passwords. Errors: [store.ErrNotFound].
+// UnlockUser ends a user's row of wrong passwords. Errors: [ErrNoUser].
 func (a *Accounts) UnlockUser(ctx context.Context, name string) (registry.User, error) {
 	return a.user(ctx, http.MethodPost, userPath(name, "/unlock"), nil)
 }
 
-// SetOperator sets a user's access to the admin API. Errors: [store.ErrNotFound].
+// SetOperator sets a user's access to the admin API. Errors: [ErrNoUser].
 func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error) {
 	patch := map[string]any{"operator": access}
 	if access == clientcfg.NoAccess {
@@ -284,43 +286,43 @@ func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcf
 	return a.user(ctx, http.MethodPatch, userPath(name), patch)
 }
 
-// DeleteUser removes a user, readable or not, and returns the name. Errors: [store.ErrNotFound].
+// DeleteUser removes a user, readable or not, and returns the name. Errors: [ErrNoUser].
 func (a *Accounts) DeleteUser(ctx context.Context, name string) (string, error) {
-	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, store.ErrNotFound)
+	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, ErrNoUser)
 	return username.Stored(name), err
 }
 
-// Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
+// Sessions returns a user's valid sessions, newest first. Errors: [ErrNoUser].
 func (a *Accounts) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
 	var out adminapi.Sessions
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, store.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, ErrNoUser)
 	return out.Username, out.Sessions, err
 }
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first. Errors:
-// [store.ErrNotFound].
+// [ErrNoUser].
 func (a *Accounts) Families(ctx context.Context, name string) (string, []registry.Family, error) {
 	var out adminapi.Families
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, store.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, ErrNoUser)
 	return out.Username, out.Families, err
 }
 
 // EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
-// how many. Errors: [registry.ErrNoSession], [store.ErrNotFound].
+// how many. Errors: [registry.ErrNoSession], [ErrNoUser].
 func (a *Accounts) EndSessions(ctx context.Context, name, id string) (int, error) {
 	return a.end(ctx, userPath(name, "/sessions"), id, registry.ErrNoSession)
 }
 
 // RevokeFamilies revokes the family with that ID, or all families of a user if id is empty, and
-// returns how many. Errors: [registry.ErrNoFamily], [store.ErrNotFound].
+// returns how many. Errors: [registry.ErrNoFamily], [ErrNoUser].
 func (a *Accounts) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
 	return a.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
 }
 
-// Consents returns a user's valid consents, ordered by client. Errors: [store.ErrNotFound].
+// Consents returns a user's valid consents, ordered by client. Errors: [ErrNoUser].
 func (a *Accounts) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
 	var out adminapi.Consents
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, store.ErrNotFound)
+	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, ErrNoUser)
 	return out.Username, out.Consents, err
 }
 
@@ -333,7 +335,7 @@ func (a *Accounts) WithdrawConsent(ctx context.Context, name, clientID string) e
 
 func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int, error) {
 	if id == "" {
-		absent = store.ErrNotFound
+		absent = ErrNoUser
 	} else {
 		path += "/" + adminapi.Escape(id)
 	}

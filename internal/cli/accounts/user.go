@@ -18,7 +18,6 @@ import (
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret/username"
-	"oauth-server/internal/store"
 )
 
 // NewUser makes the commands on users.
@@ -74,7 +73,7 @@ func userError(name string, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return command.Usage(err)
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, adminclient.ErrNoUser):
 		return fmt.Errorf("user %q does not exist", name)
 	}
 	return changeError("user", name, err)

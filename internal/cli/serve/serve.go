@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/config"
-	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload/hashing"
 	"oauth-server/internal/overload/heapfloor"
 	"oauth-server/internal/strict/fielderr"
@@ -165,12 +164,12 @@ func loadGateway(sources config.Sources, demo bool) (*config.Config, error) {
 func runServer(ctx context.Context, c *command.Env, cfg *config.Config, opts app.Options) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // a log without a reader is one that cannot be written, and does not end the process
 	defer signal.Reset(syscall.SIGPIPE)
-	log := accesslog.NewBatch(c.ErrOut)
-	defer func() { err = errors.Join(err, log.Unbuffer()) }()
-	defer context.AfterFunc(ctx, func() { _ = log.Unbuffer() })() // a second signal ends the process at once; the last call returns the error
 	opts.Level = &slog.LevelVar{}
-	opts.Logger = slog.New(log.Handler(app.NewLeveledLogger(cfg.Log, opts.Level, log).Handler()))
-	stdlog.SetFlags(0) // the logger adds the time
+	var unbuffer func() error
+	opts.Logger, unbuffer = app.NewBatchLogger(cfg.Log, opts.Level, c.ErrOut)
+	defer func() { err = errors.Join(err, unbuffer()) }()
+	defer context.AfterFunc(ctx, func() { _ = unbuffer() })() // a second signal ends the process at once; the last call returns the error
+	stdlog.SetFlags(0)                                        // the logger adds the time
 	stdlog.SetOutput(fromLibraries{opts.Logger})
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
