@@ -18,7 +18,6 @@ import (
 	"oauth-server/internal/clientcfg/lockout"
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter/oautherr"
-	"oauth-server/internal/strict"
 )
 
 // configFileCheck is the interval between reads of the configuration file. As for certificates,
@@ -181,19 +180,6 @@ var live = []string{
 	"admin_profiles", "drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
 	errorCodeField, overloadField,
-}
-
-// withLive returns a copy of c with the live fields of from.
-func withLive(c, from *config.Config) *config.Config {
-	next := *c
-	for _, path := range live {
-		to, err := strict.At(&next, path)
-		value, missing := strict.At(from, path)
-		if err == nil && missing == nil { // TestLiveFieldsExist: always
-			to.Set(value)
-		}
-	}
-	return &next
 }
 
 func isLive(path string) bool {

@@ -284,7 +284,7 @@ func TestLiveFields(t *testing.T) {
 	inUse.RateLimit.ErrorCode = "slow_down"
 	inUse.Overload = config.Overload{Mode: "off", Target: 1, MaxInFlight: 2}
 	inUse.Listen = "192.0.2.1:1"
-	next := withLive(started, inUse)
+	next := started.With(inUse, live)
 	check.Equal(t, "not taken over", config.Differences(next, inUse), []string{"listen", "rate_limit.max_keys"})
 	for _, path := range config.Differences(started, next) {
 		check.Equal(t, path+" is live", isLive(path), true)

@@ -146,7 +146,7 @@ func (s *Server) config() *config.Config {
 
 // next returns the configuration for the server that replaces this one in the process: the one at
 // startup with the live changes.
-func (s *Server) next() *config.Config { return withLive(s.cfg, s.config()) }
+func (s *Server) next() *config.Config { return s.cfg.With(s.config(), live) }
 
 // start starts everything, in this order. The admin API comes first, so operators can watch a
 // shutdown until the counts are written. Counts are shared from before the first request until

@@ -35,3 +35,17 @@ func differences(path string, a, b reflect.Value) (paths []string) {
 	}
 	return paths
 }
+
+// With returns a copy of c with the fields of from at these paths, as in [Differences]. Paths that do
+// not exist are left out.
+func (c *Config) With(from *Config, paths []string) *Config {
+	next := *c
+	for _, path := range paths {
+		to, err := strict.At(&next, path)
+		value, missing := strict.At(from, path)
+		if err == nil && missing == nil {
+			to.Set(value)
+		}
+	}
+	return &next
+}
