@@ -72,7 +72,8 @@ With --judge, the gateway is not a proxy. It tells nginx, Traefik or APISIX at /
 
 Limits, dry-run, metrics and operator commands work as with oauth-server serve.`,
 		Example: `  oauth-server gateway --demo
-  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/token'`,
+  oauth-server gateway --upstream https://idp --token-path /oauth2/token
+  oauth-server gateway --upstream https://idp --token-path '/realms/*/protocol/openid-connect/token'`,
 	}
 	p := &program{Env: c, load: loadGateway, runDemo: gatewayDemo}
 	p.register(cmd, "run in front of a demo server, and print commands to paste", func(config.Option) bool { return true })
