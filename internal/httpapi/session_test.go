@@ -88,7 +88,7 @@ func TestSignInSaysWhatIsNoUserName(t *testing.T) {
 	f.failSignIn = fmt.Errorf("%w: %w", accounts.ErrSignIn, accounts.ErrUsername)
 	res := post(t, s, "/sign-in", "", url.Values{"username": {"Eve Adams"}, "password": {"x"}})
 	wantStatus(t, res, http.StatusForbidden)
-	holds(t, res.Body, "not a valid user name for a new user")
+	holds(t, res.Body, "Check the user name")
 	f.failSignIn = accounts.ErrSignIn
 	res = post(t, s, "/sign-in", "", url.Values{"username": {"eve"}, "password": {"x"}})
 	holds(t, res.Body, "do not match")

@@ -68,7 +68,7 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 		oautherr.SetRetryAfter(c.Response().Header(), failed.RetryAfter)
 		c.busy, c.shed = true, shedBy(cause)
 	case errors.Is(cause, accounts.ErrUsername):
-		page.Alert = "The user name and the password do not match. This is not a valid user name for a new user: it is too long, or contains a space, a symbol or another invalid character. Try again."
+		page.Alert = "The user name and the password do not match. Check the user name: it is empty or too long, or contains a space, a symbol or another unusual character. Try again."
 	case !errors.Is(cause, accounts.ErrSignIn):
 		return cause
 	}
