@@ -251,7 +251,7 @@ func TestNotes(t *testing.T) {
 	p := limited(9, func(s *ratelimit.Settings) { s.Default.Source = shared("source", 100) })
 	got := run(t, &s, simulate.Options{Policies: p, MaxKeys: 64}).Notes
 	check.Equal(t, "notes", len(got), 4)
-	for i, want := range []string{"205 requests have no address", "3 user requests have no user", "2 requests are for users unknown to the gateway", "requests shared a counter"} {
+	for i, want := range []string{"205 requests have no address", "3 user requests have no user", "2 requests are for unknown users", "requests shared a counter"} {
 		if !strings.Contains(got[i], want) {
 			t.Errorf("note %d is %q, without %q", i, got[i], want)
 		}

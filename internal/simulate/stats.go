@@ -242,8 +242,8 @@ func (s *stats) notes() []string {
 			"user requests have no user and are counted for the client itself"))
 	}
 	if s.unknown > 0 {
-		all = append(all, counted(s.unknown, "request is for a user unknown to the gateway and is counted only in totals and per source",
-			"requests are for users unknown to the gateway and are counted only in totals and per source"))
+		all = append(all, counted(s.unknown, "request is for an unknown user and is counted only in totals and per source",
+			"requests are for unknown users and are counted only in totals and per source"))
 	}
 	if s.failedMore > 0 {
 		all = append(all, fmt.Sprintf("%d failed requests are only in the total: more than %d clients sent only failed requests", s.failedMore, maxFailing))

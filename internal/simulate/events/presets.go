@@ -78,6 +78,8 @@ var presets = map[Format]*preset{
 			{"status==429 limit==failed_attempts*", effect{failed: true}},
 			{"status==429 limit==passwords.*", effect{failed: true}},
 			{"unknown==unknown", effect{unknown: true}},
+			// Denied before the password was checked: the name may be a mistyped password.
+			{"status==429 grant==password user== limit!=failed_attempts* limit!=passwords.*", effect{unknown: true}},
 		},
 		decode:  (*parser).decodeOurs,
 		foreign: notOurs,
