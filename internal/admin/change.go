@@ -103,7 +103,7 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	if absent := ch.target.Absent(); absent != "" {
 		return problem.NotFound("%s", absent)
 	}
-	return problem.NotFound("not set over this API; the value comes from the configuration file or the settings")
+	return problem.NotFound("no operator has set this; the configuration file or the settings for all clients apply")
 }
 
 // effect returns the clients that the change would have hit. It covers all clients that this
