@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,4 +211,13 @@ func TestFewFilesAreOpen(t *testing.T) {
 		check.Equal(t, "open files", len(r.open), 1)
 	}
 	check.Equal(t, "requests", n, 90)
+}
+
+// TestEveryPresetIsDetected: a preset outside detectionOrder would be read with --format only.
+func TestEveryPresetIsDetected(t *testing.T) {
+	for f := range presets {
+		if !slices.Contains(detectionOrder, f) {
+			t.Errorf("%s is not in detectionOrder", f)
+		}
+	}
 }
