@@ -28,7 +28,7 @@ type Request struct {
 	Remote netip.Addr    // address of the sender
 	// Unproven is set if the request is decided before its password or client is verified, so a
 	// denial proves nothing. A denial does not count towards a ban. Observers do not get the
-	// username unless the user has counts: people type passwords into the username field.
+	// username unless the user has counts or a ban: people type passwords into the username field.
 	Unproven bool
 	// Unknown is set if the request has a user, but it is not known which. Key then has no
 	// Username. Only the total of the client and the source count the request.
@@ -181,7 +181,7 @@ func (l *Limiter) observe(ctx context.Context, now time.Time, r *Request, out *D
 		return
 	}
 	out.ClientID, out.Grant = r.Key.ClientID, r.Grant
-	if !r.Unproven || !out.Decision.Rejected() || len(l.Counters.Usage(now, r.Key)) > 0 {
+	if !r.Unproven || !out.Decision.Rejected() || out.Decision.Outcome == ratelimit.Banned || len(l.Counters.Usage(now, r.Key)) > 0 {
 		out.Username = r.Key.Username
 	}
 	l.Observe(ctx, *out)

@@ -72,8 +72,15 @@ func TestGiveBack(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada denied", "ada allowed")
 }
 
+// banning is a ban of every key.
+type banning struct{ limiter.Bans }
+
+func (banning) Decide(time.Time, ratelimit.Key, *ratelimit.Effective) (ratelimit.Decision, bool) {
+	return ratelimit.ByBan(time.Minute, ratelimit.Enforce), true
+}
+
 // TestUnprovenNames: a name that may be a password in the wrong field is not passed to the
-// observer. The name of a user with counts is.
+// observer. The name of a user with counts or a ban is.
 func TestUnprovenNames(t *testing.T) {
 	j, seen := limiterOf(t)
 	ada := limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password", Unproven: true}
@@ -83,7 +90,12 @@ func TestUnprovenNames(t *testing.T) {
 	_, denied = j.Denied(t.Context(), ada)
 	check.Equal(t, "denied at its limit", denied, true)
 	j.StopWaiting()
-	wantSeen(t, seen, "ada allowed", "ada denied")
+	j.Bans = banning{}
+	bob := ada
+	bob.Key.Username = "bob"
+	_, denied = j.Denied(t.Context(), bob)
+	check.Equal(t, "denied by a ban", denied, true)
+	wantSeen(t, seen, "ada allowed", "ada denied", "bob banned")
 }
 
 // unknown is a request of an unknown user.
