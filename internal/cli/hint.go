@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -13,7 +14,18 @@ import (
 // withHint appends a known remedy to an error.
 func withHint(cmd *cobra.Command, err error) error {
 	var call *url.Error // not of a database
-	if !errors.As(err, &call) || !errors.Is(err, syscall.ECONNREFUSED) {
+	if !errors.As(err, &call) {
+		return err
+	}
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		how := "in SSL_CERT_FILE"
+		if cmd.Flags().Lookup("ca-file") != nil {
+			how = "with --ca-file"
+		}
+		return fmt.Errorf("%w\nif you trust the CA of that certificate, name its file %s", err, how)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
 	at := "there"

@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,6 +108,18 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 	access.URL = impostor.URL
 	check.OK(t, access.Write(data))
 	runFails(t, command.ExitFailed, "another server answers at "+impostor.URL, "", "client", "list", "--data", data)
+}
+
+// TestUnknownAuthority: the error names the setting for the CA that the command has.
+func TestUnknownAuthority(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes
+	server.StartTLS()
+	defer server.Close()
+	const hint = "if you trust the CA of that certificate, name its file "
+	runFails(t, command.ExitFailed, hint+"with --ca-file", "", "health", "--url", server.URL)
+	runFails(t, command.ExitFailed, hint+"with --ca-file", "", "limits", "list", "--server", server.URL, "--client-id", "ops", "--client-secret", "x", "--no-cache")
+	runFails(t, command.ExitFailed, hint+"in SSL_CERT_FILE", "", "token", "--issuer", server.URL, "--grant", "client_credentials", "--client-id", "ops", "--client-secret", "x", "--no-cache")
 }
 
 // TestNamesOfDots: clients and users of any name are managed through a server, although paths are cleaned
