@@ -119,6 +119,7 @@ func (s *scenario) start() {
 
 // event makes one random event happen to the cluster.
 func (s *scenario) event() {
+	scrape(s.alive)
 	switch s.rand.IntN(30) {
 	case 0:
 		s.stopOne()
@@ -155,6 +156,14 @@ func (s *scenario) event() {
 		s.traffic(time.Duration(s.rand.IntN(3000)) * time.Millisecond)
 	}
 	s.net.db.Expire(time.Now())
+}
+
+// scrape reads what metrics, /readyz and operators show, while the instances work: for the race detector.
+func scrape(alive []*member) {
+	for _, m := range alive {
+		_, _ = m.syncer.Stats(), m.syncer.Degraded()
+		_, _ = m.counters.Stats(), m.counters.Usage(m.now(), keyOf(0))
+	}
 }
 
 // clockSteps are the amounts by which a clock is set wrong.

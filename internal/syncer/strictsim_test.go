@@ -134,6 +134,7 @@ func (s *strictScenario) part() time.Duration {
 
 // event makes one random event happen to the cluster.
 func (s *strictScenario) event() {
+	scrape(s.alive)
 	m := s.alive[s.rand.IntN(len(s.alive))]
 	switch s.rand.IntN(14) {
 	case 0:
