@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -439,4 +441,18 @@ func hashes(t *testing.T, pid int) bool {
 		}
 	}
 	return false
+}
+
+// TestSecretThatWasNotShown: the client exists, so the error says how to get another secret.
+func TestSecretThatWasNotShown(t *testing.T) {
+	data := storeFile(t)
+	for _, args := range []string{"client create shop", "client rotate-secret shop -o json"} {
+		r, w := io.Pipe()
+		check.OK(t, r.Close()) // as of a program that reads no more
+		var errs bytes.Buffer
+		c := &command.Env{In: strings.NewReader(""), Out: w, ErrOut: &errs}
+		check.Equal(t, "status of "+args, execute(t.Context(), c, on(data, args)), command.ExitFailed)
+		has(t, errs.String(), "the secret of shop is lost: create another one with client rotate-secret")
+	}
+	runOK(t, "", on(data, "client show shop")...)
 }

@@ -149,7 +149,16 @@ func grantsOf(kinds []string) []clientcfg.Grant {
 	return out
 }
 
+// showCredentials writes the credentials. Its error says what to do without the secret.
 func showCredentials(c *connect.Commands, cr credentials) error {
+	err := writeCredentials(c, cr)
+	if err != nil && cr.ClientSecret != "" {
+		err = fmt.Errorf("%w; the secret of %s is lost: create another one with client rotate-secret", err, cr.ClientID)
+	}
+	return err
+}
+
+func writeCredentials(c *connect.Commands, cr credentials) error {
 	if c.Output == command.OutputJSON {
 		return c.JSON(cr)
 	}
@@ -160,9 +169,11 @@ func showCredentials(c *connect.Commands, cr credentials) error {
 	if !cr.FormerUntil.IsZero() {
 		rows = append(rows, []string{"former_secret_valid_until", command.DateTime(cr.FormerUntil)})
 	}
-	err := c.Table(rows...)
+	if err := c.Table(rows...); err != nil {
+		return err
+	}
 	c.Note("Save the secret now: it is shown only once. Only its hash is stored.")
-	return err
+	return nil
 }
 
 func newClientList(c *connect.Commands) *cobra.Command {
