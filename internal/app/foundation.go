@@ -268,8 +268,12 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 		if f.cfg.LoopbackListen() {
 			level = slog.LevelInfo // most likely a developer's machine
 		}
+		why := "keys.secret is not set"
+		if secrets.Second != nil { // the first rollout of a secret
+			why = "none is first in keys.secret"
+		}
 		for _, kid := range ring.InClear() {
-			f.log.LogAttrs(ctx, level, "signing key stored unencrypted because keys.secret is not set, or none comes first in it", slog.String("kid", kid))
+			f.log.LogAttrs(ctx, level, "signing key stored unencrypted", slog.String("reason", why), slog.String("kid", kid))
 		}
 	}
 	return ring, nil
