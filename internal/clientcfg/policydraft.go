@@ -1,6 +1,7 @@
 package clientcfg
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -59,7 +60,7 @@ func (d *draft) put(target string, value json.RawMessage, version int64) error {
 		return d.putTemporary(of, value, version)
 	}
 	if t, is := d.temporary.Get(target); is {
-		if t.lasting, t.since = value, version; isNull(value) {
+		if t.lasting, t.since = bytes.Clone(value), version; isNull(value) {
 			t.lasting, t.since = jsonNull, 0
 		}
 		d.temporary.Set(target, t)

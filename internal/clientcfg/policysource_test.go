@@ -42,11 +42,15 @@ func newPolicyStore(tb testing.TB) *policyStore {
 	return &policyStore{Store: openFile(tb), tb: tb}
 }
 
+// List clears each value after its use, because a backend may reuse the memory.
 func (f *policyStore) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	if q.Prefix == "" {
 		f.loads++
 	}
-	return f.Store.List(ctx, t, q, each)
+	return f.Store.List(ctx, t, q, func(r store.Record) error {
+		defer clear(r.Value)
+		return each(r)
+	})
 }
 
 func (f *policyStore) Append(ctx context.Context, e store.Entry, writes ...store.Write) (store.Mark, error) {
