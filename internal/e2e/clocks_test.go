@@ -121,13 +121,14 @@ type sharing struct {
 	done  sync.WaitGroup
 }
 
-// share begins to send requests, at the start of a window.
+// share begins to send requests, at the start of a window: 40 a second for each client, which is twice
+// and six times their limits.
 func (c *cluster) share(t *testing.T) *sharing {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := &sharing{c: c, t: t, watch: c.watch(), stop: stop}
 	wait(t, time.Until(frameOf(time.Now(), shortWindow).Add(shortWindow)))
-	s.done.Go(func() { c.turns(ctx, 4*time.Millisecond, "sixty", "twenty", "far") })
+	s.done.Go(func() { c.turns(ctx, 8*time.Millisecond, "sixty", "twenty", "far") })
 	return s
 }
 
