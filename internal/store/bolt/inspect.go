@@ -36,7 +36,7 @@ type Readers map[string]func(r *store.Record) error
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
 	err = readFile(path, Options{checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
 	if err != nil {
-		err = fmt.Errorf("bolt: inspect %s: %w", path, err)
+		err = fmt.Errorf("bolt: inspect %s: %w", path, withoutPath(err))
 	}
 	return sum, err
 }

@@ -39,7 +39,7 @@ const smallMap = 64 << 20 // for a file that does not grow, and where address sp
 func Open(path string, opts Options) (s *Store, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("bolt: open %s: %w", path, err)
+			err = fmt.Errorf("bolt: open %s: %w", path, withoutPath(err))
 		}
 		if errors.Is(err, ErrCorrupt) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
@@ -61,6 +61,15 @@ func Open(path string, opts Options) (s *Store, err error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return newStore(db), nil
+}
+
+// withoutPath returns an error of the operating system without its path, for a caller that adds it.
+func withoutPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && at.Error() == err.Error() {
+		return at.Err
+	}
+	return err
 }
 
 // errBlank is returned for a file without content.

@@ -87,6 +87,16 @@ func TestOpenAddsNoPermission(t *testing.T) {
 }
 
 // TestOpenLocked: another process holds the file.
+func TestErrorHasThePathOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "data.db")
+	_, opened := Open(path, Options{})
+	_, inspected := Inspect(t.Context(), path, nil)
+	for _, err := range []error{opened, inspected} {
+		check.ErrorIs(t, err, fs.ErrNotExist)
+		check.Equal(t, "paths in "+fmt.Sprint(err), strings.Count(fmt.Sprint(err), path), 1)
+	}
+}
+
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	holder := exec.Command(os.Args[0], "-test.run=^$")
