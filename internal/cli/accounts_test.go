@@ -362,7 +362,7 @@ func TestSignInsByID(t *testing.T) {
 	session := offered("--session")
 	has(t, runOK(t, "", on("user show ada")...), session, "f-1     shop")
 	for args, says := range map[string]string{
-		"user revoke ada --session " + session: "ended 1 sessions of user ada", "user revoke ada --family f-1": "ended 1 families of user ada",
+		"user revoke ada --session " + session: "ended 1 session of user ada", "user revoke ada --family f-1": "ended 1 family of user ada",
 		"client list --grant client_credentials": "shop",
 	} {
 		has(t, runOK(t, "", on(args)...), says)

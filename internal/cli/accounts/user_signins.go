@@ -106,11 +106,13 @@ To end less, give a flag:
 		var err error
 		switch {
 		case session != "":
-			ended = "sessions"
 			n, err = r.EndSessions(ctx, name, oneOrAll(session))
+			ended = command.Plural(n, "session")
 		case family != "":
-			ended = "families"
 			n, err = r.RevokeFamilies(ctx, name, oneOrAll(family))
+			if ended = "families"; n == 1 {
+				ended = "family"
+			}
 		case consent != "":
 			return map[string]any{"username": name, "client_id": consent, "withdrawn": true},
 				"withdrew the consent of user " + name + " to client " + consent, r.WithdrawConsent(ctx, name, consent)
