@@ -21,6 +21,7 @@ type cost struct {
 // It returns the cost of the last three minutes.
 func share(t *testing.T, instances, keys int, perSecond float64, limit ratelimit.Limit) (c cost) {
 	t.Helper()
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, limit)
 		var all []*member
@@ -105,6 +106,7 @@ func TestFewCommands(t *testing.T) {
 // TestManyKeysInFewCommands: 100,000 dirty keys are written with little more than a hundred
 // commands.
 func TestManyKeysInFewCommands(t *testing.T) {
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 100_000
 		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)

@@ -17,6 +17,7 @@ import (
 // bounded number of writers, and no count is missing. That includes the counts of an instance that
 // was cut off the whole time with an unconfirmed write.
 func TestWritersAreBounded(t *testing.T) {
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		const instances, deployments = 20, 30
 		seldom := func(c *syncer.Config) { c.Beat, c.Interval = 30*time.Second, 10*time.Second }

@@ -58,6 +58,7 @@ func (r *result) String() string {
 // picked at random, and 5 ms to the database and 5 ms back.
 func (l load) run(t *testing.T, seed uint64) (res result) {
 	t.Helper()
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		net := newNetwork(5 * time.Millisecond)

@@ -25,6 +25,7 @@ type outageTrial struct {
 // minute, or exactly at its begin.
 func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 	t.Helper()
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		net, r := newNetwork(2*time.Millisecond), newRand(1)
 		l := ratelimit.NewLimit("limit", 100, time.Minute)

@@ -32,6 +32,7 @@ type strictResult struct {
 
 func (l strictLoad) run(t *testing.T, seed uint64) (res strictResult) {
 	t.Helper()
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRand(seed)
 		net := newNetwork(5 * time.Millisecond)

@@ -27,6 +27,7 @@ func TestStrictShares(t *testing.T) {
 		{"one further off, a larger limit", 100, 40 * time.Millisecond, 0.28, 0.04},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			oneProcessor(t)
 			synctest.Test(t, func(t *testing.T) {
 				r := newRand(1)
 				net := newNetwork(2 * time.Millisecond)

@@ -42,6 +42,7 @@ type waitResult struct {
 // A seed gives the same arrivals with and without waiting.
 func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 	t.Helper()
+	oneProcessor(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRand(seed)
 		net := newNetwork(5 * time.Millisecond)

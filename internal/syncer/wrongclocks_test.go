@@ -60,6 +60,7 @@ func TestWrongClocks(t *testing.T) {
 	for _, fault := range wrongClocks() {
 		for _, wrong := range steps {
 			t.Run(fmt.Sprintf("%s %v", fault.name, wrong), func(t *testing.T) {
+				oneProcessor(t)
 				synctest.Test(t, func(t *testing.T) {
 					tr := newTrial(t, 3, 60, 20)
 					tr.run(150 * time.Second)
