@@ -1,6 +1,8 @@
 package overload
 
 import (
+	"net"
+	"sync/atomic"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -42,6 +44,39 @@ func TestRefuseEarly(t *testing.T) {
 			check.Equal(t, "outcome", st.Requests[ClientCredentials][Shed], tc.want)
 			check.Equal(t, "in flight", st.InFlight, 0)
 		})
+	}
+}
+
+// diced is a connection with dice.
+type diced struct {
+	*net.TCPConn
+	dice atomic.Uint32
+}
+
+func (d *diced) Dice() *atomic.Uint32 { return &d.dice }
+
+// TestOneDice checks that a request of a rank that is partly refused is refused early or not at all.
+// The next request of the connection has other dice.
+func TestOneDice(t *testing.T) {
+	_, server := check.Connected(t)
+	c := &diced{TCPConn: server.(*net.TCPConn)}
+	ctx, r := WithConn(t.Context(), c), Request{ClientID: "shop", Class: ClientCredentials}
+	for _, tc := range []struct {
+		dice    uint32
+		refused bool
+	}{{0, true}, {levelUnit/2 - 2, true}, {levelUnit / 2, false}, {levelUnit - 1, false}} {
+		g := New(DefaultSettings(), nil)
+		rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, g.clients.standing(&r, 0)) // of the next request, too
+		g.level.Store(uint32(levelOf(int(rank), 0.5)))
+		c.dice.Store(tc.dice)
+		check.Equal(t, "refused early", g.RefuseEarly(ctx, &r) != nil, tc.refused)
+		check.Equal(t, "cast", c.dice.Load() != tc.dice, tc.refused)
+		if tc.refused {
+			continue
+		}
+		_, err := g.Admit(ctx, &r)
+		check.OK(t, err)
+		check.Equal(t, "cast by Admit", c.dice.Load() != tc.dice, true)
 	}
 }
 

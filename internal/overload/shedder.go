@@ -3,7 +3,6 @@ package overload
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -103,7 +102,7 @@ func (g *Shedder) Admit(ctx context.Context, r *Request) (Rank, error) {
 	if full {
 		g.noRoom(rank)
 	}
-	if full || l.refuses(rank, rand.Uint32()%levelUnit) { //nolint:gosec // G404: spreads load
+	if dice := cast(ctx); full || l.refuses(rank, dice) {
 		if enforced {
 			return 0, g.refuse(r, Shed)
 		}
@@ -128,16 +127,22 @@ func (g *Shedder) RefusingTokens() bool {
 		g.settings.Load().Mode == ratelimit.Enforce
 }
 
-// RefuseEarly refuses a request of a known client if Admit would certainly refuse it. It returns
-// nil if Admit must decide.
+// RefuseEarly refuses a request of a known client if Admit would refuse it. It returns nil if Admit
+// must decide. On a connection without dice, see [WithConn], it refuses only what Admit would refuse
+// by any.
 func (g *Shedder) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	l := level(g.level.Load())
 	elapsed := math.Float64frombits(g.elapsed.Load())
 	sender := g.clients.find(r.sender())
 	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, g.clients.look(r, sender, elapsed))
-	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, levelUnit-1) {
+	dice := uint32(levelUnit - 1)
+	if c := callerOf(ctx); c != nil && c.dice != nil {
+		dice = c.dice.Load() % levelUnit
+	}
+	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, dice) {
 		return nil
 	}
+	cast(ctx)
 	g.clients.count(sender)
 	g.demand.arrived[rank].Add(1)
 	if CallerGone(ctx) {

@@ -2,6 +2,7 @@ package early
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -54,7 +55,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, o: &l.o}, nil
+	looked := &conn{Conn: c, o: &l.o}
+	looked.dice.Store(rand.Uint32()) //nolint:gosec // G404: spreads load
+	return looked, nil
 }
 
 // Track records the state of a connection. Call it from [http.Server].ConnState.
@@ -79,7 +82,12 @@ type conn struct {
 	o      *Options
 	stage  atomic.Int32
 	buffer int // size of the net/http buffer, which the first read asks for; 0: no read yet
+	dice   atomic.Uint32
 }
+
+// Dice returns a random number for the next request, so that it is refused here if it would be refused
+// later. Who refuses or admits a request replaces it.
+func (c *conn) Dice() *atomic.Uint32 { return &c.dice }
 
 // begins reports whether a read with this much room starts a request. If unread data were in the
 // buffer, there would be less room. The same holds for the byte that net/http reads to detect that
