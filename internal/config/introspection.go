@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"oauth-server/internal/clientcfg/redirecturi"
@@ -65,7 +64,7 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 
 // isWeb reports whether a parsed URL is the URL of a web server. err is the error of parsing it.
 func isWeb(u *url.URL, err error) bool {
-	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" && isPort(cmp.Or(u.Port(), "80"))
+	return err == nil && redirecturi.IsHTTP(u) && u.Hostname() != "" && isPort(cmp.Or(u.Port(), "80"))
 }
 
 // isPort reports whether text is a port that a server can have.

@@ -175,7 +175,7 @@ func (c *Config) checkOperators(es *fielderr.Errors) {
 
 func (t Tracing) check(es *fielderr.Errors) {
 	u, err := url.Parse(t.Endpoint)
-	if t.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if t.Endpoint != "" && (err != nil || !redirecturi.IsHTTP(u)) {
 		es.Add("tracing.endpoint", "%q is not a URL such as http://127.0.0.1:4318", RedactURI(t.Endpoint))
 	}
 }

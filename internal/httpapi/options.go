@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 )
@@ -112,7 +113,7 @@ func parseIssuer(issuer string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("httpapi: issuer %q is not a URL", issuer)
-	case (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
+	case !redirecturi.IsHTTP(u):
 		return nil, fmt.Errorf("httpapi: issuer %q must be an http or https URL", issuer)
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(issuer, "#"):
 		return nil, fmt.Errorf("httpapi: issuer %q must have neither user, query nor fragment", issuer)

@@ -54,7 +54,7 @@ type Change struct {
 func CheckServer(address string) error {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || !redirecturi.IsHTTP(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:9097", address)
 	case u.Scheme == "https":
 		return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/cli/command"
+	"oauth-server/internal/clientcfg/redirecturi"
 	"oauth-server/internal/config"
 )
 
@@ -65,7 +66,7 @@ A gateway needs one, because it passes all other requests to its upstream.
 				return err
 			}
 			if url != "" {
-				if u, err := neturl.Parse(url); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				if u, err := neturl.Parse(url); err != nil || !redirecturi.IsHTTP(u) {
 					return command.Usagef("--url: %q is not a URL, such as http://127.0.0.1:9097/readyz", url)
 				}
 				return showHealth(ctx, c, &http.Client{Transport: transport}, url)

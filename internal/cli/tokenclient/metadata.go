@@ -146,7 +146,7 @@ func (m *Metadata) authStyle(secret string) oauth2.AuthStyle {
 func safeURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+	case err != nil || !redirecturi.IsHTTP(u):
 		return nil, fmt.Errorf("%q is not an absolute http or https URL", raw)
 	case u.User != nil:
 		return nil, fmt.Errorf("%q must not contain user information", u.Redacted())

@@ -85,6 +85,9 @@ func validateAuthority(raw string, u *url.URL) error {
 	return nil
 }
 
+// IsHTTP reports whether a URL is an absolute one of http or https.
+func IsHTTP(u *url.URL) bool { return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") }
+
 // IsLoopback reports whether host is a loopback IP literal or localhost.
 func IsLoopback(host string) bool {
 	if host == "localhost" {
