@@ -20,7 +20,8 @@ type caller struct {
 // caller is still connected. Use it in [net/http.Server].ConnContext. If the connection has a method
 // Dice, [Shedder.RefuseEarly] and [Shedder.Admit] decide by the same random number.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
-	for of := (&caller{}); ; {
+	of := &caller{}
+	for {
 		if d, has := c.(interface{ Dice() *atomic.Uint32 }); has {
 			of.dice = d.Dice()
 		}
@@ -44,6 +45,14 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
+// diceOf returns the dice of the connection of a request, or nil.
+func diceOf(ctx context.Context) *atomic.Uint32 {
+	if c := callerOf(ctx); c != nil {
+		return c.dice
+	}
+	return nil
+}
+
 // CallerGone reports whether the caller of a request has hung up, given the context of the request.
 // That context also ends when the caller hangs up, but only after a goroutine has read the end of
 // the connection. An overloaded server does not get to that before the answer. Without [WithConn],
@@ -60,8 +69,8 @@ func CallerGone(ctx context.Context) bool {
 // connection has another one.
 func cast(ctx context.Context) uint32 {
 	n := rand.Uint32() //nolint:gosec // G404: spreads load
-	if c := callerOf(ctx); c != nil && c.dice != nil {
-		n = c.dice.Swap(n)
+	if dice := diceOf(ctx); dice != nil {
+		n = dice.Swap(n)
 	}
 	return n % levelUnit
 }

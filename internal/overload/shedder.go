@@ -129,17 +129,17 @@ func (g *Shedder) RefusingTokens() bool {
 
 // RefuseEarly refuses a request of a known client if Admit would refuse it. It returns nil if Admit
 // must decide. On a connection without dice, see [WithConn], it refuses only what Admit would refuse
-// by any.
+// whatever the number is.
 func (g *Shedder) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	l := level(g.level.Load())
 	elapsed := math.Float64frombits(g.elapsed.Load())
 	sender := g.clients.find(r.sender())
 	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, g.clients.look(r, sender, elapsed))
-	dice := uint32(levelUnit - 1)
-	if c := callerOf(ctx); c != nil && c.dice != nil {
-		dice = c.dice.Load() % levelUnit
+	n := uint32(levelUnit - 1)
+	if dice := diceOf(ctx); dice != nil {
+		n = dice.Load() % levelUnit
 	}
-	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, dice) {
+	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, n) {
 		return nil
 	}
 	cast(ctx)

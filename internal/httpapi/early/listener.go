@@ -85,8 +85,8 @@ type conn struct {
 	dice   atomic.Uint32
 }
 
-// Dice returns a random number for the next request, so that it is refused here if it would be refused
-// later. Who refuses or admits a request replaces it.
+// Dice returns the random number that decides about the next request, here and later. A decision
+// replaces it.
 func (c *conn) Dice() *atomic.Uint32 { return &c.dice }
 
 // begins reports whether a read with this much room starts a request. If unread data were in the
