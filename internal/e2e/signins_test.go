@@ -159,7 +159,7 @@ func TestOneUserHoweverTyped(t *testing.T) {
 	b.open(web.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)))
 	b.submit("/sign-in", "username", user+" b", "password", password)
 	if !strings.Contains(b.page.text, "Check the user name") {
-		t.Errorf("the page does not say that no new user can have such a name:\n%s", b.page.text)
+		t.Errorf("the page does not say that the user name is at fault:\n%s", b.page.text)
 	}
 	b.submit("/sign-in", "username", strings.ToUpper(user), "password", password)
 	b.submit("/consent", "decision", "allow")

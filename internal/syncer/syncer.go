@@ -87,9 +87,9 @@ func (s *Syncer) repeat(name string, period time.Duration, jitter func(time.Dura
 	}})
 }
 
-// soonAtFirst draws waits of which the first ones are shorter: a sixteenth of the period, then twice
-// as long each time. Instances that start together know each other that soon. With fewer instances
-// than there are, each would share a busy key too late.
+// soonAtFirst draws the waits of a task. The first is a sixteenth of the period, and each later one is
+// twice as long, up to the period. So instances that start together soon know each other: an instance
+// that expects fewer others than there are shares a busy key too late.
 func (s *Syncer) soonAtFirst() func(time.Duration) time.Duration {
 	part := time.Duration(16)
 	return func(period time.Duration) time.Duration {

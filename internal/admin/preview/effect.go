@@ -180,7 +180,7 @@ func (c *Change) ineffective() (warnings []string) {
 			look(id)
 		}
 	}
-	for i := range c.Made { // candidates concern nobody
+	for i := range c.Made { // a candidate is in force for no client
 		if t, is := targets.Parse(c.Made[i].Target); is && !c.Directory.Has(t.Client()) {
 			look(cmp.Or(t.Client(), clientcfg.GlobalCandidate))
 		}

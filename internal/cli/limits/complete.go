@@ -34,7 +34,7 @@ func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func
 	return beginningWith(typed, all, name)
 }
 
-// beginningWith returns the names that begin with what was typed.
+// beginningWith returns the names that begin with the typed text.
 func beginningWith[T any](typed string, all []T, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
 	for i := range all {
 		if n := name(&all[i]); strings.HasPrefix(n, typed) {

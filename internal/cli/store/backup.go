@@ -293,7 +293,7 @@ func unreadable(sum *app.DataFileSummary) string {
 	return strings.Join(parts, ", ") + "; written by a newer release or damaged"
 }
 
-// counted lists the records of a data file that an operator can recognise it by.
+// counted lists how many records of each kind a data file has, so that an operator recognises it.
 func counted(records map[string]int) string {
 	var parts []string
 	for _, n := range [...]struct{ table, one string }{

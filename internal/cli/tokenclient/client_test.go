@@ -553,6 +553,9 @@ func TestRequestValidate(t *testing.T) {
 	for _, field := range []string{"issuer", "grant", "client-id"} { // all problems together
 		check.ErrorSays(t, bad.Validate(), field)
 	}
+	for _, grant := range clientcfg.Grants() {
+		check.ErrorSays(t, bad.Validate(), string(grant))
+	}
 }
 
 func TestMetadataURL(t *testing.T) {

@@ -12,8 +12,8 @@
 // # How
 //
 // A ballast, an object that nothing ever writes to, counts as live. With one of 32 MiB the heap has
-// doubled at 64 MiB or, with 10 MiB of other live objects, at 84. The system gives it no memory,
-// because its pages are never touched, but it does show up as heap in use.
+// doubled at 64 MiB or, with 10 MiB of other live objects, at 84. Linux gives it no memory, because
+// its pages are never touched, but it does show up as heap in use.
 //
 // Checking a password leaves 19 MiB of garbage, and a collection during the check finds them live.
 // With a floor of 64 MiB every second password would start a collection, 10 to 15 a second in a

@@ -8,7 +8,7 @@ import (
 
 // Keep lets the heap grow to the floor before a collection is due, until the returned function is
 // called. It sets GOGC: 100 is Go's own. Use a lower one for a process with large objects without
-// pointers, whose collections cost little however many there are.
+// pointers: a collection then costs little however many there are.
 func (c Choice) Keep(gogc int) (stop func()) {
 	if c.Floor == 0 {
 		return func() {}

@@ -86,7 +86,7 @@ func TestOpenAddsNoPermission(t *testing.T) {
 	check.Equal(t, "mode", info.Mode().Perm(), 0o400)
 }
 
-// TestOpenLocked: another process holds the file.
+// TestErrorHasThePathOnce: errors of the operating system have the path, too.
 func TestErrorHasThePathOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none", "data.db")
 	_, opened := Open(path, Options{})
@@ -97,6 +97,7 @@ func TestErrorHasThePathOnce(t *testing.T) {
 	}
 }
 
+// TestOpenLocked: another process holds the file.
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	holder := exec.Command(os.Args[0], "-test.run=^$")
