@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"unicode"
@@ -159,7 +160,7 @@ func (s *Service) renewHash(ctx context.Context, user *User, password string) {
 		})
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		s.Logger.InfoContext(ctx, "imported password hash not replaced", "error", err)
+		s.Logger.InfoContext(ctx, "imported password hash not replaced", slog.Any("error", err))
 	}
 }
 

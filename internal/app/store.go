@@ -126,10 +126,10 @@ func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
 	}
 	report, err := db.Migrate(ctx)
 	for _, m := range report.Applied {
-		log.InfoContext(ctx, "database migrated", "migration", m.String())
+		log.InfoContext(ctx, "database migrated", slog.String("migration", m.String()))
 	}
 	for _, lack := range report.Lacking {
-		log.WarnContext(ctx, "database server lacks a feature; migrated without it", "what", lack)
+		log.WarnContext(ctx, "database server lacks a feature; migrated without it", slog.String("what", lack))
 	}
 	return errors.Join(err, db.Close())
 }

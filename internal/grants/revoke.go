@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 	}
 	if s.replayLines.Take(s.opts.Clock(), ratelimit.Key{ClientID: auth.Family}) == 0 {
 		s.opts.Logger.WarnContext(ctx, "grant presented twice; token family revoked",
-			"client_id", auth.ClientID, "family", auth.Family)
+			slog.String("client_id", auth.ClientID), slog.String("family", auth.Family))
 	}
 	return fail(oautherr.InvalidGrant, "This was already used. All tokens issued from it are revoked.")
 }

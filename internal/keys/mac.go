@@ -91,7 +91,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 	plain, err := secrets.open(macRecord(stored))
 	switch {
 	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
-		log.WarnContext(ctx, "shared key cannot be decrypted and was replaced: refresh tokens and counts of wrong passwords are lost", "error", err)
+		log.WarnContext(ctx, "shared key cannot be decrypted and was replaced: refresh tokens and counts of wrong passwords are lost", slog.Any("error", err))
 		return fresh, nil
 	case err != nil:
 		return nil, err

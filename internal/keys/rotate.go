@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (r *Ring) publish(live []*key) error {
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
 	if errors.Is(err, store.ErrUnreadable) && len(stored) > 0 && r.current.Load() == nil {
-		r.opts.Logger.WarnContext(ctx, "unreadable signing keys ignored; delete them with: oauth-server records --delete", "error", err.Error())
+		r.opts.Logger.WarnContext(ctx, "unreadable signing keys ignored; delete them with: oauth-server records --delete", slog.String("error", err.Error()))
 		err = nil
 	}
 	if err != nil {
@@ -136,13 +137,13 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 		return nil
 	case errors.Is(err, store.ErrUnreadable) && generation > 1: // an older key signs
 		r.opts.Logger.WarnContext(ctx, "signing keys not rotated: the next one is unreadable; delete it with: oauth-server records --delete",
-			"algorithm", string(k.record.Algorithm), "generation", generation, "error", err.Error())
+			slog.String("algorithm", string(k.record.Algorithm)), slog.Int64("generation", generation), slog.String("error", err.Error()))
 		return nil
 	case err != nil:
 		return fmt.Errorf("keys: add generation %d: %w", generation, err)
 	}
-	r.opts.Logger.InfoContext(ctx, "signing key added", "kid", k.record.ID, "algorithm", string(k.record.Algorithm),
-		"generation", generation, "active_from", activeFrom)
+	r.opts.Logger.InfoContext(ctx, "signing key added", slog.String("kid", k.record.ID),
+		slog.String("algorithm", string(k.record.Algorithm)), slog.Int64("generation", generation), slog.Time("active_from", activeFrom))
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (r *Ring) retire(ctx context.Context, all []*key, now time.Time) ([]*key, e
 		if err := r.store.DeleteKey(ctx, k.record.ID); err != nil {
 			return nil, fmt.Errorf("keys: delete %q: %w", k.record.ID, err)
 		}
-		r.opts.Logger.InfoContext(ctx, "signing key deleted", "kid", k.record.ID, "generation", k.record.Generation)
+		r.opts.Logger.InfoContext(ctx, "signing key deleted", slog.String("kid", k.record.ID), slog.Int64("generation", k.record.Generation))
 	}
 	return live, nil
 }
@@ -185,9 +186,9 @@ func (r *Ring) encrypt(ctx context.Context, live []*key) error {
 		case err != nil:
 			return fmt.Errorf("keys: encrypt %q: %w", k.record.ID, err)
 		case before == Plain:
-			r.opts.Logger.WarnContext(ctx, "signing key was stored unencrypted and is now encrypted; replace it, because copies are not", "kid", k.record.ID)
+			r.opts.Logger.WarnContext(ctx, "signing key was stored unencrypted and is now encrypted; replace it, because copies are not", slog.String("kid", k.record.ID))
 		default:
-			r.opts.Logger.InfoContext(ctx, "signing key encrypted with the current secret", "kid", k.record.ID)
+			r.opts.Logger.InfoContext(ctx, "signing key encrypted with the current secret", slog.String("kid", k.record.ID))
 		}
 	}
 	return nil

@@ -239,6 +239,6 @@ func (s *Syncer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.instances.Leave(ctx, s.ID()); err != nil {
-		s.cfg.Log.Warn("heartbeat not deleted; it will expire", "error", err)
+		s.cfg.Log.Warn("heartbeat not deleted; it will expire", slog.Any("error", err))
 	}
 }

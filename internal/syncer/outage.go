@@ -60,7 +60,7 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	if o.on {
 		o.on, o.ended = false, elapsed
 		o.sync.Recovering(now)
-		o.log.Info("outage over: counts are shared again", "after", (elapsed - o.began).Round(time.Millisecond).String())
+		o.log.Info("outage over: counts are shared again", slog.String("after", (elapsed-o.began).Round(time.Millisecond).String()))
 	}
 }
 

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,6 +154,6 @@ func (l *limiter) allow(now time.Time, every time.Duration) bool {
 // together. The totals count every problem. It leaves out the username.
 func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
 	if s.documentLog.allow(time.Now(), documentLogEvery) {
-		s.cfg.Log.Error("problem with a counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
+		s.cfg.Log.Error("problem with a counter document", slog.String("problem", what), slog.String("client_id", id.ClientID), slog.String("limit", id.Limit), slog.Any("error", err))
 	}
 }

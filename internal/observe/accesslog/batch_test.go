@@ -89,21 +89,21 @@ func TestBatchTimes(t *testing.T) {
 			check.Equal(t, "log "+when, out.String(), numbered(1, lines))
 			check.Equal(t, "writes "+when, out.numWrites(), writes)
 		}
-		log.Info("x", "n", 1)
+		log.Info("x", slog.Int("n", 1))
 		expect("of the first line", 1, 1)
 		time.Sleep(3 * time.Millisecond) //nolint:forbidigo // simulated
-		log.Info("x", "n", 2)
-		log.Info("x", "n", 3)
+		log.Info("x", slog.Int("n", 2))
+		log.Info("x", slog.Int("n", 3))
 		expect("3 ms later", 1, 1)
 		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // simulated
 		expect("5 ms later", 3, 2)
-		log.Info("x", "n", 4)
+		log.Info("x", slog.Int("n", 4))
 		time.Sleep(4 * time.Millisecond) //nolint:forbidigo // simulated
 		expect("after the next line", 3, 2)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
 		expect("in its time", 4, 3)
 		time.Sleep(time.Hour) //nolint:forbidigo // simulated
-		log.Info("x", "n", 5)
+		log.Info("x", slog.Int("n", 5))
 		expect("after an hour", 5, 4)
 	})
 }
@@ -113,16 +113,16 @@ func TestBatchSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newOutput()
 		log := plainText(accesslog.NewBatch(out))
-		log.Info("x", "n", 1)
+		log.Info("x", slog.Int("n", 1))
 		for i := 2; i <= 300; i++ {
-			log.Info("x", "n", i)
+			log.Info("x", slog.Int("n", i))
 		}
 		got := out.String()
 		check.Equal(t, "log", got, numbered(1, strings.Count(got, "\n")))
 		check.Equal(t, "batch", len(got) > 4000 && len(got) <= 4096+len(numbered(1, 1)), true)
 		check.Equal(t, "writes", out.numWrites(), 2)
 		long := strings.Repeat("x", 10_000)
-		log.Info("x", "long", long)
+		log.Info("x", slog.String("long", long))
 		check.Equal(t, "log before the long line", out.String(), numbered(1, 300))
 		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
@@ -135,11 +135,11 @@ func TestBatchWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newOutput()
 		log := plainText(accesslog.NewBatch(out))
-		log.Info("x", "n", 1)
-		log.Info("x", "n", 2)
-		log.With("a", "b").Warn("x")
-		log.Info("x", "n", 3)
-		log.WithGroup("g").Error("y", "a", "b")
+		log.Info("x", slog.Int("n", 1))
+		log.Info("x", slog.Int("n", 2))
+		log.With(slog.String("a", "b")).Warn("x")
+		log.Info("x", slog.Int("n", 3))
+		log.WithGroup("g").Error("y", slog.String("a", "b"))
 		check.Equal(t, "log", out.String(), numbered(1, 2)+"level=WARN msg=x a=b\n"+numbered(3, 3)+"level=ERROR msg=y g.a=b\n")
 	})
 }
@@ -151,11 +151,11 @@ func TestUnbuffer(t *testing.T) {
 		b := accesslog.NewBatch(out)
 		log := plainText(b)
 		for i := 1; i <= 3; i++ {
-			log.Info("x", "n", i)
+			log.Info("x", slog.Int("n", i))
 		}
 		check.OK(t, b.Unbuffer())
 		check.Equal(t, "log", out.String(), numbered(1, 3))
-		log.Info("x", "n", 4)
+		log.Info("x", slog.Int("n", 4))
 		check.Equal(t, "log after it", out.String(), numbered(1, 4))
 	})
 }
@@ -167,16 +167,16 @@ func TestBatchOfFullDisk(t *testing.T) {
 		b := accesslog.NewBatch(out)
 		log := plainText(b)
 		const cut = 30
-		log.Info("x", "n", 1)
+		log.Info("x", slog.Int("n", 1))
 		out.setRoom(cut)
-		log.Info("x", "n", 2)
-		log.Info("x", "n", 3)
+		log.Info("x", slog.Int("n", 2))
+		log.Info("x", slog.Int("n", 3))
 		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "log", out.String(), numbered(1, 3)[:len(numbered(1, 1))+cut])
 		last := 3
 		for ; len(numbered(2, last+1))-cut <= 4096; last++ {
-			log.Info("x", "n", last+1)
+			log.Info("x", slog.Int("n", last+1))
 		}
 		log.Info("lost")
 		log.Warn("lost")
@@ -223,9 +223,9 @@ func TestBatchAtOnce(t *testing.T) {
 		all.Go(func() {
 			for i := range 500 {
 				if i%100 == 99 {
-					log.Warn("x", "g", g, "i", i)
+					log.Warn("x", slog.Int("g", g), slog.Int("i", i))
 				} else {
-					log.Info("x", "g", g, "i", i)
+					log.Info("x", slog.Int("g", g), slog.Int("i", i))
 				}
 			}
 		})
