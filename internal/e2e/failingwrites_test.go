@@ -60,7 +60,8 @@ func TestWritesFail(t *testing.T) {
 			t.Errorf("%s: %d writes were tried, want at most %d", tc.name, n, mostRetries)
 		}
 		for _, m := range []*member{c.members[0], c.members[2]} {
-			check.Equal(t, tc.name+": status of another server", m.status(), "ready")
+			// Where the machine was so slow that the database kept a server waiting, it is degraded for a moment, too.
+			check.Eventually(t, tc.name+": another server is ready", func() bool { return m.status() == "ready" })
 		}
 		failing.proxy.Alter(mongotest.Alteration{})
 		check.Eventually(t, tc.name+": the server is ready again", func() bool { return failing.status() == "ready" })
