@@ -1,8 +1,6 @@
 package clientcfg
 
-import (
-	"slices"
-)
+import "slices"
 
 // Tokens for the admin API have its audience and one of its scopes.
 const (

@@ -2,6 +2,7 @@ package clientcfg
 
 import (
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -27,14 +28,8 @@ func (d *Directory) Missing(ids []string) (missing []string) {
 // UnregisteredInFile returns, sorted, the clients with a policy in the configuration file that are
 // not registered: deleted, not registered yet, or misspelled in the file. The cost depends only on
 // the file.
-func (p *PolicySnapshot) UnregisteredInFile(d *Directory) (ids []string) {
-	for id := range p.Base().Clients {
-		if !d.Has(id) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+func (p *PolicySnapshot) UnregisteredInFile(d *Directory) []string {
+	return d.Missing(slices.Sorted(maps.Keys(p.Base().Clients)))
 }
 
 // Unregistered yields, once each and in no particular order, the unregistered clients with a
