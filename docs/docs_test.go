@@ -104,6 +104,40 @@ func TestLabPackages(t *testing.T) {
 	}
 }
 
+// TestBudgets: packages and pages stay small enough to be read.
+func TestBudgets(t *testing.T) {
+	atMost := func(what string, n, most int) {
+		t.Helper()
+		if n > most {
+			t.Errorf("%s: %d, want at most %d", what, n, most)
+		}
+	}
+	files, lines := map[string]int{}, map[string]int{}
+	for _, dir := range []string{"cmd", "internal", "migrations", "tokenlimit"} {
+		for path, text := range goFiles(t, dir) {
+			files[filepath.Dir(path)]++
+			lines[filepath.Dir(path)] += strings.Count(text, "\n")
+		}
+	}
+	for pkg, n := range files {
+		atMost("files of "+pkg, n, 26)
+		atMost("lines of "+pkg, lines[pkg], 3500)
+	}
+	words, records := 0, -1 // without the list of all
+	for _, page := range pages(t) {
+		n := len(strings.Fields(read(t, page)))
+		switch {
+		case strings.HasPrefix(page, "docs/adr/"):
+			records++
+			atMost("words of "+page, n, 400)
+		case page == "README.md" || strings.HasPrefix(page, "docs/"):
+			words += n
+		}
+	}
+	atMost("words of the README and docs/", words, 40_000)
+	atMost("architecture decision records", records, 18)
+}
+
 // TestImportRules: depguard is enabled, and each of its rules is about files and packages that exist. A rule for
 // a package that has moved would forbid nothing.
 func TestImportRules(t *testing.T) {
