@@ -47,11 +47,13 @@ func completions(c *connect.Commands, root *cobra.Command, ofLimits map[string]c
 		}
 		words := strings.Fields(cmd.Use)
 		switch argument := words[min(1, len(words)-1)]; {
-		case cmd.ValidArgsFunction != nil || cmd.Name() == "create":
-		case argument == "ID":
+		case cmd.ValidArgsFunction != nil || argument == "FILE" || argument == "LOG...":
+		case argument == "ID" && cmd.Name() != "create":
 			cmd.ValidArgsFunction = clientIDs
-		case argument == "NAME":
+		case argument == "NAME" && cmd.Name() != "create":
 			cmd.ValidArgsFunction = usernames
+		default: // otherwise a shell offers the names of files
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)

@@ -405,6 +405,17 @@ func completed(t *testing.T, typed string, environ ...string) string {
 	return strings.Join(strings.Fields(offered), " ")
 }
 
+// TestCompletedFiles: a shell offers the names of files only where a command takes one.
+func TestCompletedFiles(t *testing.T) {
+	for typed, want := range map[string]string{
+		"limits undo ": ":4\n", "records ": ":4\n", "version ": ":4\n", "client create ": ":4\n", "serve --demo ": ":4\n",
+		"restore ": ":0\n", "backup ": ":0\n", "simulate a.log ": ":0\n", "serve --config ": ":0\n",
+	} {
+		stdout, _, _ := run(t, "", strings.Split("__complete "+typed, " ")...)
+		check.Equal(t, typed, stdout, want)
+	}
+}
+
 // TestPagesOfOneState: what is exported is of one state, also if it changes while its pages are read.
 func TestPagesOfOneState(t *testing.T) {
 	var asked []string
