@@ -35,10 +35,18 @@ func ParseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 		l.Name = nameOfWindow(full.Window, window)
 	}
 	l.Window = window
+	var given []string
 	for option := range strings.SplitSeq(options, ",") {
-		if option != "" {
+		name, _, _ := strings.Cut(option, "=")
+		switch {
+		case option == "":
+			continue
+		case slices.Contains(given, name):
+			errs.Add("", "%s is given twice", name)
+		default:
 			setOption(&l, option, &errs)
 		}
+		given = append(given, name)
 	}
 	if l.Strict {
 		full.MakeStrict()

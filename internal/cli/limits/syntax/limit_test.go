@@ -53,6 +53,8 @@ func TestParseLimit(t *testing.T) {
 		{"10/60s,frames=many", adminapi.Limit{}, `frames: "many"`},
 		{"10/60s,frames=0", adminapi.Limit{}, "at least 1"},
 		{"10/60s,soft=0", adminapi.Limit{}, "more than 0"},
+		{"10/60s,name=a,name=b", adminapi.Limit{}, "name is given twice"},
+		{"10/60s,strict,strict", adminapi.Limit{}, "strict is given twice"},
 		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
 		{"10/60s,outage=deny", adminapi.Limit{}, "on_outage, strict, lease_wait and grants"},
 	}
