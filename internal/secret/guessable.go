@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/ccojocar/zxcvbn-go/data"
@@ -30,32 +31,55 @@ const judgedLength = 64
 // at program start, which takes 40 ms and 10 MB in every server, and takes seconds for some
 // passwords of 40 characters.
 func Guessable(password string, known ...string) (bool, error) {
-	words, err := commonWords()
+	common, err := commonWords()
 	if err != nil {
 		return false, err
 	}
-	addKnown(words, known)
-	return guessBits(words, password) < leastBits, nil
+	defer lists.Put(common)
+	return guessBits(dictionary{common, partsOf(known)}, password) < leastBits, nil
 }
 
-// addKnown adds the known words and their parts, which an attacker tries first.
-func addKnown(words map[string]float64, known []string) {
+// dictionary has the bits of each common word, and the words that are known about a user.
+type dictionary struct {
+	common map[string]float64
+	known  map[string]bool
+}
+
+// bits returns how many bits a word has. ok is false if it is not in the dictionary.
+func (d dictionary) bits(word string) (bits float64, ok bool) {
+	if d.known[word] {
+		return 0, true
+	}
+	bits, ok = d.common[word]
+	return bits, ok
+}
+
+// partsOf returns the known words and their parts, which an attacker tries first.
+func partsOf(known []string) map[string]bool {
+	words := map[string]bool{}
 	for _, k := range known {
 		for _, w := range slices.Concat(strings.FieldsFunc(k, notLetter), strings.FieldsFunc(k, notAlphanumeric), []string{k}) {
 			if len(w) >= 3 {
-				words[strings.ToLower(w)] = 0
+				words[strings.ToLower(w)] = true
 			}
 		}
 	}
+	return words
 }
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) }
 
 func notAlphanumeric(r rune) bool { return notLetter(r) && !unicode.IsDigit(r) }
 
-// commonWords returns the bits for each word, from its rank in the lists. It reads the lists each
-// time, because that is rare.
+// lists has what commonWords returned, until the collector takes it: 10 MB are too much for a server
+// that seldom needs them, and 30 ms for each of many new users.
+var lists sync.Pool
+
+// commonWords returns the bits for each word, from its rank in the lists.
 func commonWords() (map[string]float64, error) {
+	if words, ok := lists.Get().(map[string]float64); ok {
+		return words, nil
+	}
 	words := make(map[string]float64, 100_000)
 	for _, name := range []string{"Passwords", "English", "FemaleNames", "MaleNames", "Surnames"} {
 		var list struct{ List []string }
@@ -81,7 +105,7 @@ const longestWord = 32
 
 // guessBits returns the bits of the cheapest composition of a password. cost[j] is the cost of its
 // first j characters.
-func guessBits(words map[string]float64, password string) float64 {
+func guessBits(words dictionary, password string) float64 {
 	raw := []rune(password)
 	raw = raw[:min(len(raw), judgedLength)]
 	lower := []rune(strings.ToLower(string(raw)))
@@ -115,7 +139,7 @@ func singleBits(r rune) float64 {
 
 // partBits returns the bits of a part of the password as a whole. ok is false if the part is not a
 // common pattern.
-func partBits(words map[string]float64, raw, lower []rune, i, j int) (least float64, ok bool) {
+func partBits(words dictionary, raw, lower []rune, i, j int) (least float64, ok bool) {
 	least = math.Inf(1)
 	part, n := string(lower[i:j]), j-i
 	if i >= n && string(lower[i-n:i]) == part { // repeats the characters before it
@@ -136,7 +160,7 @@ func partBits(words map[string]float64, raw, lower []rune, i, j int) (least floa
 		if substitutes != nil {
 			word = substitutes.Replace(part)
 		}
-		if bits, common := words[word]; common && (k == 0 || word != part) {
+		if bits, common := words.bits(word); common && (k == 0 || word != part) {
 			least = min(least, bits+capitals+float64(min(k, 1)))
 		}
 	}
