@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 func TestClientsTellWhatApplies(t *testing.T) {
@@ -77,13 +77,13 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	w.put("/policies/shop", `{"user":[{"requests":10},{"name":"per-hour","requests":100,"window":"1h"}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 3)
 	minute, hour := noon.Unix(), noon.Unix()
-	stored := func(username, limit string, frame, count int64) syncer.Item {
-		return syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username, Limit: limit}, Write: &syncer.Write{
+	stored := func(username, limit string, frame, count int64) exchange.Item {
+		return exchange.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username, Limit: limit}, Write: &exchange.Write{
 			NewEtag: 1, Writer: "i9", Seq: 1, Frame: 60_000,
 			Delta: []ratelimit.FrameCount{{Name: frame, Count: count}}, Expire: noon.Add(time.Hour),
 		}}
 	}
-	results, err := w.store.Exchange(t.Context(), []syncer.Item{
+	results, err := w.store.Exchange(t.Context(), []exchange.Item{
 		stored("ada", "", minute, 9), // also in memory here, which takes precedence
 		stored("bob", "", minute, 10),
 		stored("bob", "per-day", minute, 10), // of a limit that no longer exists
@@ -91,7 +91,7 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	})
 	check.OK(t, err)
 	for i, r := range results {
-		check.Equal(t, fmt.Sprintf("status of write %d", i), r.Status, syncer.Applied)
+		check.Equal(t, fmt.Sprintf("status of write %d", i), r.Status, exchange.Applied)
 	}
 	a := w.get("/clients/shop/counters")
 	var shown []string
@@ -109,14 +109,14 @@ func TestCountersOfOtherInstances(t *testing.T) {
 func TestCountersOfOneOfManyUsers(t *testing.T) {
 	w := newWorld(t)
 	const others = 1000
-	items := make([]syncer.Item, others)
-	put := func(items ...syncer.Item) {
+	items := make([]exchange.Item, others)
+	put := func(items ...exchange.Item) {
 		t.Helper()
 		_, err := w.store.Exchange(t.Context(), items)
 		check.OK(t, err)
 	}
-	item := func(username string, count int64) syncer.Item {
-		return syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username}, Write: &syncer.Write{
+	item := func(username string, count int64) exchange.Item {
+		return exchange.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username}, Write: &exchange.Write{
 			NewEtag: 1, Writer: "i9", Seq: 1, Frame: 60_000,
 			Delta: []ratelimit.FrameCount{{Name: noon.Unix(), Count: count}}, Expire: noon.Add(time.Hour),
 		}}

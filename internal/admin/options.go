@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -20,7 +21,7 @@ import (
 type StoredCounters interface {
 	// CountersOf returns at most limit counters of a client, in any order: of all its users, or of
 	// one username if it is not nil.
-	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]exchange.Record, error)
 }
 
 // Reports reads the heartbeats of all instances.

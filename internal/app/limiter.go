@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/observed"
 	"oauth-server/internal/syncer"
 )
@@ -92,7 +93,7 @@ func (l *limiting) newSyncer() *syncer.Syncer {
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
 	cfg.Report = func() []byte { return l.report() }
-	var counters syncer.Store = observed.NewCounters(f.backend, f.telemetry)
+	var counters exchange.Store = observed.NewCounters(f.backend, f.telemetry)
 	if f.cfg.Store.MongoDB == nil {
 		counters = clockless{counters}
 	}
@@ -101,10 +102,10 @@ func (l *limiting) newSyncer() *syncer.Syncer {
 
 // clockless wraps the counters of a data file. Its clock is the clock of this machine, which must
 // not be compared with the process clock twice.
-type clockless struct{ syncer.Store }
+type clockless struct{ exchange.Store }
 
-// Now implements [syncer.Store].
-func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, syncer.ErrNoClock }
+// Now implements [exchange.Store].
+func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, exchange.ErrNoClock }
 
 // share starts the syncer, with the report for its heartbeats. The report is passed here and not to
 // newLimiter because it contains the syncer's figures. stop writes the remaining counts after the

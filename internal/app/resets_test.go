@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -23,7 +24,7 @@ type slowStore struct {
 	log []string
 }
 
-func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (s *slowStore) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	<-s.may
 	s.log = append(s.log, "written")
 	return s.Store.Exchange(ctx, items)

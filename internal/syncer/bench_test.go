@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -18,11 +19,11 @@ func BenchmarkRequestPath(b *testing.B) {
 	for _, bm := range []struct {
 		name     string
 		took     time.Duration
-		exchange func(context.Context, []syncer.Item) ([]syncer.Result, error)
+		exchange func(context.Context, []exchange.Item) ([]exchange.Result, error)
 	}{
 		{"database=quick", 0, nil},
 		{"database=100ms", 100 * time.Millisecond, nil},
-		{"database=away", 100 * time.Millisecond, func(context.Context, []syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }},
+		{"database=away", 100 * time.Millisecond, func(context.Context, []exchange.Item) ([]exchange.Result, error) { return nil, errNetwork }},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			p50, p99 := requestPath(b, &wrapped{took: bm.took, exchange: bm.exchange})

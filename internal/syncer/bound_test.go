@@ -8,20 +8,21 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
 // TestTooManyParts: frames and writers beyond the bounds are reported. Frames are a damage that is
 // mended, and the writers with the lowest sequences are left out.
 func TestTooManyParts(t *testing.T) {
-	r := syncer.Record{Writers: map[string]int64{}, Problem: "x"}
+	r := exchange.Record{Writers: map[string]int64{}, Problem: "x"}
 	for i := range int64(10_001) {
 		r.Writers[fmt.Sprint("w", i)] = i
 		if i < 1001 {
 			r.Frames = append(r.Frames, ratelimit.FrameCount{Name: i, Count: 1})
 		}
 	}
-	r.Bound(time.Now(), "me")
+	syncer.Bound(&r, time.Now(), "me")
 	_, oldest := r.Writers["w0"]
 	if len(r.Frames) != 1000 || !r.Damaged || len(r.Writers) != 10_000 || oldest || r.Frames[0].Name != 1 {
 		t.Errorf("%d frames from %d, %d writers, damaged %t", len(r.Frames), r.Frames[0].Name, len(r.Writers), r.Damaged)
@@ -51,7 +52,7 @@ func TestTooManyFrames(t *testing.T) {
 				store := &wrapped{}
 				now := time.Now().Truncate(time.Minute)
 				live := ratelimit.FrameCount{Name: now.Unix(), Count: 90}
-				r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 60_000, Writers: map[string]int64{}, Frames: []ratelimit.FrameCount{live}}
+				r := exchange.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 60_000, Writers: map[string]int64{}, Frames: []ratelimit.FrameCount{live}}
 				for i := range 1000 {
 					at := now.Add(tc.first + time.Duration(i)*tc.every)
 					r.Frames = append(r.Frames, ratelimit.FrameCount{Name: at.UnixNano() / int64(tc.unit), Count: 1})

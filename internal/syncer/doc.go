@@ -8,13 +8,13 @@
 // memory, and requests under strict limits are denied.
 //
 // Every count is written exactly once, despite lost requests, lost replies, conflicts and restarts
-// of the store. [Store] has the conditions for this. A write depends either on the version and a
+// of the store. [exchange.Store] has the conditions for this. A write depends either on the version and a
 // random etag of the document, or on the sequence of this process in it. It is repeated unchanged
 // until its outcome is known.
 //
 // # One exchange
 //
-// An exchange is one round trip to the store for up to [MaxBatch] counters. loop.go takes the
+// An exchange is one round trip to the store for up to [exchange.MaxBatch] counters. loop.go takes the
 // counters that are due from the queue (queue.go), calls the store once for all of them, and lets
 // exchange.go begin a task for each before the call and complete it afterwards. Completing a task
 // returns when its counter is due next. [counting.Sync] decides what a task does. record.go

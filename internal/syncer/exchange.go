@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 )
 
 // This file has the steps of an exchange: schedule, begin, complete. None of them waits. loop.go
@@ -54,9 +55,9 @@ func (s *Syncer) schedule(p counting.Plan, delay time.Duration) {
 // roundTrip is an exchange under way.
 type roundTrip struct {
 	tasks    []counting.Task
-	items    []Item // one per task, in the same order
-	writes   int    // items with a write
-	reads    int    // items with a read
+	items    []exchange.Item // one per task, in the same order
+	writes   int             // items with a write
+	reads    int             // items with a read
 	began    time.Duration
 	finished int   // tasks that have been finished
 	lease    bool  // counters of strict limits: requests may wait for it
@@ -90,8 +91,8 @@ func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 
 // fill sorts the tasks of a round trip by ID and sets its items.
 func (s *Syncer) fill(x *roundTrip) {
-	slices.SortFunc(x.tasks, func(a, b counting.Task) int { return CompareIDs(a.ID, b.ID) })
-	x.items = make([]Item, len(x.tasks))
+	slices.SortFunc(x.tasks, func(a, b counting.Task) int { return exchange.CompareIDs(a.ID, b.ID) })
+	x.items = make([]exchange.Item, len(x.tasks))
 	for i := range x.tasks {
 		x.items[i] = s.itemFor(&x.tasks[i])
 		if x.items[i].Write != nil {
@@ -104,10 +105,10 @@ func (s *Syncer) fill(x *roundTrip) {
 }
 
 // itemFor returns what the store must do for a task.
-func (s *Syncer) itemFor(t *counting.Task) Item {
-	it := Item{ID: t.ID, Read: t.Read}
+func (s *Syncer) itemFor(t *counting.Task) exchange.Item {
+	it := exchange.Item{ID: t.ID, Read: t.Read}
 	if t.Seq != 0 {
-		it.Write = &Write{
+		it.Write = &exchange.Write{
 			Versioned: t.Versioned, Version: t.Version, Etag: t.Etag, NewEtag: newEtag(),
 			Writer: s.identity.writer(t.Seq), Seq: t.Seq, Frame: t.Frame, Delta: t.Delta, Rewrite: t.Rewrite,
 			Remove: t.Remove, Pruned: t.Pruned, Expire: t.Expire,
@@ -118,7 +119,7 @@ func (s *Syncer) itemFor(t *counting.Task) Item {
 
 // complete finishes the tasks of x with the outcome of the call. results must have one result per
 // task. An error pauses the queue.
-func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
+func (s *Syncer) complete(x *roundTrip, results []exchange.Result, err error) {
 	took := s.elapsed() - x.began
 	x.err = err
 	var wait time.Duration
@@ -141,13 +142,13 @@ func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
 // completeAfterPanic finishes the remaining tasks of an exchange that panicked as unknown.
 func (s *Syncer) completeAfterPanic(x *roundTrip) {
 	for ; x.finished < len(x.tasks); x.finished++ {
-		s.finish(x, x.finished, &Result{}, background.FirstRestart)
+		s.finish(x, x.finished, &exchange.Result{}, background.FirstRestart)
 	}
 }
 
 // finish passes the result of task i to the counters, and schedules the next exchange of the
 // counter after at least wait.
-func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
+func (s *Syncer) finish(x *roundTrip, i int, res *exchange.Result, wait time.Duration) {
 	task, it := &x.tasks[i], &x.items[i]
 	r := counting.Result{Status: res.Status, Read: res.Read && it.Read}
 	if it.Write != nil {
@@ -174,7 +175,7 @@ func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 
 // noteUnread returns the back-off of a counter with a document that the store did not read; 0 if the
 // document was read. It logs the document, unless the whole call failed.
-func (s *Syncer) noteUnread(x *roundTrip, task *counting.Task, res *Result) time.Duration {
+func (s *Syncer) noteUnread(x *roundTrip, task *counting.Task, res *exchange.Result) time.Duration {
 	failed := s.health.noteRead(task.Ticket, res.Read)
 	if failed == 0 {
 		return 0
@@ -186,7 +187,7 @@ func (s *Syncer) noteUnread(x *roundTrip, task *counting.Task, res *Result) time
 }
 
 // reportProblems counts and logs the problems of a task's document.
-func (s *Syncer) reportProblems(task *counting.Task, res *Result, done *counting.Finished) {
+func (s *Syncer) reportProblems(task *counting.Task, res *exchange.Result, done *counting.Finished) {
 	if done.Lost > 0 {
 		s.stats.drift.Add(1)
 	}
@@ -194,7 +195,7 @@ func (s *Syncer) reportProblems(task *counting.Task, res *Result, done *counting
 		s.takeNewID(s.identity.writer(task.Pending))
 	}
 	switch {
-	case res.Status == Rejected && task.Seq != 0:
+	case res.Status == exchange.Rejected && task.Seq != 0:
 		s.logLimited("write refused; retrying in 30 s", task.ID, res.Err)
 	case res.Record != nil && res.Record.Problem != "":
 		s.stats.foreign.Add(1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -68,4 +67,4 @@ func (s *Syncer) Degraded() error {
 }
 
 // Bound is bound.
-func (r *Record) Bound(now time.Time, own string) { r.bound(now, own) }
+var Bound = bound

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 )
 
 // Bounds of health.
@@ -239,12 +240,12 @@ func (h *health) degraded() (lasted time.Duration, err error) {
 
 // recordExchange records an exchange as a write, a read, or both. Each of the two has failed if all
 // of its items have. An exchange with an error begins an outage. Any other exchange ends it.
-func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Duration, err error) {
+func (s *Syncer) recordExchange(x *roundTrip, results []exchange.Result, took time.Duration, err error) {
 	var writeErr, readErr error
 	written, read := 0, 0
 	for i := range results {
 		it, res := &x.items[i], &results[i]
-		if it.Write != nil && res.Status == Unknown {
+		if it.Write != nil && res.Status == exchange.Unknown {
 			writeErr = cmp.Or(res.Err, errUnconfirmed)
 		} else if it.Write != nil {
 			written++

@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -70,24 +71,24 @@ func TestStoreAway(t *testing.T) {
 func TestWritesFailWhileReadsWork(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		fail func(r *syncer.Result) error // changes the outcome of a write
+		fail func(r *exchange.Result) error // changes the outcome of a write
 	}{
-		{"as commands", func(r *syncer.Result) error { r.Err = errServer; return errServer }},
-		{"as statements", func(r *syncer.Result) error { r.Err = errServer; return nil }},
+		{"as commands", func(r *exchange.Result) error { r.Err = errServer; return errServer }},
+		{"as statements", func(r *exchange.Result) error { r.Err = errServer; return nil }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var fails atomic.Bool
 				store := &wrapped{}
-				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+				store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 					if !fails.Load() {
 						return store.Store.Exchange(ctx, items)
 					}
 					var failed error
-					out := make([]syncer.Result, len(items))
+					out := make([]exchange.Result, len(items))
 					for i, it := range items {
 						if it.Read {
-							read, err := store.Store.Exchange(ctx, []syncer.Item{{ID: it.ID, Read: true}})
+							read, err := store.Store.Exchange(ctx, []exchange.Item{{ID: it.ID, Read: true}})
 							if err != nil {
 								return nil, err
 							}
@@ -238,11 +239,11 @@ func TestRejectedWrite(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
 		var refuse atomic.Bool
 		refuse.Store(true)
-		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-			out := make([]syncer.Result, len(items))
+		store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
+			out := make([]exchange.Result, len(items))
 			for i, it := range items {
 				if refuse.Load() && it.Write != nil && it.ID.Username == "user-0" {
-					out[i] = syncer.Result{Status: syncer.Rejected, Err: errors.New("validation failed")}
+					out[i] = exchange.Result{Status: exchange.Rejected, Err: errors.New("validation failed")}
 					continue
 				}
 				one, err := store.Store.Exchange(ctx, items[i:i+1])
@@ -286,7 +287,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
 		panics := 3
-		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 			if panics--; panics >= 0 {
 				panic("boom")
 			}
@@ -307,10 +308,10 @@ func TestPanicsAreSurvived(t *testing.T) {
 func TestForeignDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
-		store.exchange = func(_ context.Context, items []syncer.Item) ([]syncer.Result, error) {
-			out := make([]syncer.Result, len(items))
+		store.exchange = func(_ context.Context, items []exchange.Item) ([]exchange.Result, error) {
+			out := make([]exchange.Result, len(items))
 			for i, it := range items {
-				out[i] = syncer.Result{Status: syncer.Conflict, Read: it.Read, Record: &syncer.Record{
+				out[i] = exchange.Result{Status: exchange.Conflict, Read: it.Read, Record: &exchange.Record{
 					ID: it.ID, Version: 3, Etag: 4, Frame: 60_000, Problem: "version is a string",
 					Frames: []ratelimit.FrameCount{{Name: time.Now().Truncate(time.Minute).Unix(), Count: 100}, {Name: 1 << 50, Count: -1}},
 				}}
@@ -357,8 +358,8 @@ func TestFirstSeen(t *testing.T) {
 }
 
 func TestStatusNames(t *testing.T) {
-	for want, s := range map[string]syncer.Status{
-		"unknown": syncer.Unknown, "applied": syncer.Applied, "conflict": syncer.Conflict, "rejected": syncer.Rejected,
+	for want, s := range map[string]exchange.Status{
+		"unknown": exchange.Unknown, "applied": exchange.Applied, "conflict": exchange.Conflict, "rejected": exchange.Rejected,
 	} {
 		check.Equal(t, "name", s.String(), want)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/clock"
 )
 
@@ -26,7 +27,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			reading = clock.NewReading(theirs, began, time.Now())
 			return err
 		})
-		if errors.Is(err, ErrNoClock) {
+		if errors.Is(err, exchange.ErrNoClock) {
 			s.clockless.Store(true)
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -26,15 +27,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // wrapped is a store with parts that a test can replace.
 type wrapped struct {
 	memstore.Store
-	exchange func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) // in place of the store's
-	took     time.Duration                                                           // of every exchange
+	exchange func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) // in place of the store's
+	took     time.Duration                                                               // of every exchange
 	calls    atomic.Int64
 	now      func() (time.Time, error)
 	beat     func(store func()) error // handles a heartbeat; nil: store it
 }
 
-// Exchange implements [syncer.Store].
-func (w *wrapped) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+// Exchange implements [exchange.Store].
+func (w *wrapped) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	w.calls.Add(1)
 	if err := travel(ctx, w.took); err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (w *wrapped) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.R
 	return w.Store.Exchange(ctx, items)
 }
 
-// Now implements [syncer.Store].
+// Now implements [exchange.Store].
 func (w *wrapped) Now(ctx context.Context) (time.Time, error) {
 	if w.now != nil {
 		return w.now()
@@ -68,7 +69,7 @@ func (w *wrapped) Beat(ctx context.Context, self syncer.Instance, ttl time.Durat
 
 // stores is the store and the heartbeats that an instance needs.
 type stores interface {
-	syncer.Store
+	exchange.Store
 	syncer.Instances
 }
 

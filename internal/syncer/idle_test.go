@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -16,7 +17,7 @@ import (
 // heartbeats.
 func cutStore() (store *wrapped, away *atomic.Bool) {
 	store, away = &wrapped{}, &atomic.Bool{}
-	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 		if away.Load() {
 			return nil, errNetwork
 		}
@@ -180,7 +181,7 @@ func TestUnreadDocument(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, log := &wrapped{}, &journal{}
 				asked := 0
-				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+				store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 					results, err := store.Store.Exchange(ctx, items)
 					for i := range items {
 						if items[i].ID == idOf(0) && items[i].Read {
@@ -217,11 +218,11 @@ func TestUnreadDocument(t *testing.T) {
 func TestNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
-		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 			results, err := store.Store.Exchange(ctx, items)
 			for i := range items {
 				if items[i].Write != nil {
-					results[i] = syncer.Result{}
+					results[i] = exchange.Result{}
 				}
 			}
 			return results, err

@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 )
 
 // maxCalls is how many exchanges of a queue may be under way at once. Another one begins only after
@@ -140,10 +141,10 @@ func (s *Syncer) roundTrip(ctx context.Context, x *roundTrip) error {
 // call calls the store and records the call. Its deadline grows with the number of items, except
 // for strict limits. It returns one result per item. A stopping loop lets a call end by itself, so
 // that its outcome is known; only the deadline of Stop aborts it.
-func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
+func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]exchange.Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
 	defer end() // also after a panic
-	var results []Result
+	var results []exchange.Result
 	timeout := s.cfg.Timeout + time.Duration(len(x.items))*s.cfg.TimeoutPerItem
 	if x.lease { // a lost reply must not keep keys without permits for long
 		timeout = min(s.cfg.Timeout, s.health.lateAfter())
@@ -157,7 +158,7 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 		if err == nil {
 			err = fmt.Errorf("syncer: the store returned %d results for %d items", len(results), len(x.items))
 		}
-		results = make([]Result, len(x.items))
+		results = make([]exchange.Result, len(x.items))
 		for i := range results {
 			results[i].Err = err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -17,11 +18,11 @@ import (
 // quicker than the bulk write.
 func readFirst(t *testing.T, store *wrapped) {
 	t.Helper()
-	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-		reads, writes := make([]syncer.Item, len(items)), make([]syncer.Item, len(items))
+	store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
+		reads, writes := make([]exchange.Item, len(items)), make([]exchange.Item, len(items))
 		for i, it := range items {
-			reads[i] = syncer.Item{ID: it.ID, Read: it.Read}
-			writes[i] = syncer.Item{ID: it.ID, Write: it.Write}
+			reads[i] = exchange.Item{ID: it.ID, Read: it.Read}
+			writes[i] = exchange.Item{ID: it.ID, Write: it.Write}
 		}
 		before, err := store.Store.Exchange(ctx, reads)
 		if err != nil {
@@ -65,7 +66,7 @@ func TestOldPartsLeave(t *testing.T) {
 		for i := range 100 {
 			writers[fmt.Sprintf("gone%d", i)] = time.Now().UnixMilli() << 20
 		}
-		store.Put(syncer.Record{
+		store.Put(exchange.Record{
 			ID: idOf(0), Version: 4, Etag: 4, Frame: 60_000, Writers: writers,
 			Frames: []ratelimit.FrameCount{{Name: minuteOf(time.Now()), Count: 1}},
 		}, time.Now().Add(time.Hour))
@@ -121,7 +122,7 @@ func TestNegativeFrameIsMended(t *testing.T) {
 // TestAbsurdHeads: two processes keep the limit and write the requests that they admit, whatever
 // values the document has in its fields besides the counts.
 func TestAbsurdHeads(t *testing.T) {
-	for _, head := range []syncer.Record{
+	for _, head := range []exchange.Record{
 		{Version: 4, Etag: 4, Frame: 60_000},
 		{Version: 4, Etag: 4, Frame: 60_000, Pruned: math.MaxInt64},
 		{Version: 4, Etag: 4, Frame: math.MaxInt64},
@@ -167,10 +168,10 @@ func TestNoWriteCanLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
 		m := alone(t, store, nil)
-		store.exchange = func(_ context.Context, items []syncer.Item) ([]syncer.Result, error) {
-			results := make([]syncer.Result, len(items))
+		store.exchange = func(_ context.Context, items []exchange.Item) ([]exchange.Result, error) {
+			results := make([]exchange.Result, len(items))
 			for i, it := range items {
-				results[i] = syncer.Result{Read: it.Read, Status: syncer.Conflict, Record: &syncer.Record{ID: it.ID, Version: 1, Etag: 1, Frame: 60_000}}
+				results[i] = exchange.Result{Read: it.Read, Status: exchange.Conflict, Record: &exchange.Record{ID: it.ID, Version: 1, Etag: 1, Frame: 60_000}}
 			}
 			return results, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
@@ -181,23 +182,23 @@ func (p *port) answer(ctx context.Context) error {
 	return travel(ctx, p.homewards())
 }
 
-// Exchange implements [syncer.Store].
-func (p *port) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	if err := syncer.CheckItems(items); err != nil {
+// Exchange implements [exchange.Store].
+func (p *port) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
+	if err := exchange.CheckItems(items); err != nil {
 		return nil, err
 	}
-	var writes, reads []syncer.Item
+	var writes, reads []exchange.Item
 	for _, it := range items {
 		if it.Write != nil {
-			writes = append(writes, syncer.Item{ID: it.ID, Write: it.Write})
+			writes = append(writes, exchange.Item{ID: it.ID, Write: it.Write})
 		}
 		if it.Read {
-			reads = append(reads, syncer.Item{ID: it.ID, Read: true})
+			reads = append(reads, exchange.Item{ID: it.ID, Read: true})
 		}
 	}
-	results := make([]syncer.Result, len(items))
+	results := make([]exchange.Result, len(items))
 	var commands sync.WaitGroup
-	var written, read []syncer.Result
+	var written, read []exchange.Result
 	var writeErr, readErr error
 	commands.Go(func() { written, writeErr = p.write(ctx, writes) })
 	commands.Go(func() { read, readErr = p.read(ctx, reads) })
@@ -224,7 +225,7 @@ func (p *port) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Resu
 	return results, readErr
 }
 
-func (p *port) write(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (p *port) write(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -243,14 +244,14 @@ func (p *port) write(ctx context.Context, items []syncer.Item) ([]syncer.Result,
 	f, _ := p.net.now()
 	for i := range out {
 		if p.chance(f.unsure) {
-			out[i] = syncer.Result{Status: syncer.Unknown, Err: errNetwork}
+			out[i] = exchange.Result{Status: exchange.Unknown, Err: errNetwork}
 		}
 	}
 	return out, err
 }
 
 // write applies the writes that arrived and records them.
-func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
+func (n *network) write(items []exchange.Item) ([]exchange.Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.commands++
@@ -258,11 +259,11 @@ func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
 		return nil, errServer
 	}
 	n.writes += len(items)
-	out := make([]syncer.Result, len(items))
+	out := make([]exchange.Result, len(items))
 	for i, it := range items {
 		n.rounds[it.Write.Writer+strconv.FormatInt(it.Write.Seq, 10)]++
 		if n.broken[it.ID] {
-			out[i] = syncer.Result{Status: syncer.Unknown, Err: errServer}
+			out[i] = exchange.Result{Status: exchange.Unknown, Err: errServer}
 			continue
 		}
 		before := n.read(it.ID)
@@ -272,7 +273,7 @@ func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
 		}
 		out[i] = one[0]
 		n.compare(before, n.read(it.ID))
-		if out[i].Status == syncer.Applied && !it.Write.Rewrite {
+		if out[i].Status == exchange.Applied && !it.Write.Rewrite {
 			for _, f := range it.Write.Delta {
 				n.applied[it.ID] += f.Count
 			}
@@ -282,8 +283,8 @@ func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
 }
 
 // read returns the document of a counter, or nil.
-func (n *network) read(id ratelimit.CounterID) *syncer.Record {
-	out, err := n.db.Exchange(context.Background(), []syncer.Item{{ID: id, Read: true}})
+func (n *network) read(id ratelimit.CounterID) *exchange.Record {
+	out, err := n.db.Exchange(context.Background(), []exchange.Item{{ID: id, Read: true}})
 	if err != nil {
 		return nil
 	}
@@ -292,11 +293,11 @@ func (n *network) read(id ratelimit.CounterID) *syncer.Record {
 
 // compare records a live frame with a count that the write reduced. If the write changes the length
 // of the frames, it compares the sums of all frames instead.
-func (n *network) compare(before, after *syncer.Record) {
+func (n *network) compare(before, after *exchange.Record) {
 	if before == nil {
 		return
 	}
-	sum := func(r *syncer.Record, live bool) (n int64) {
+	sum := func(r *exchange.Record, live bool) (n int64) {
 		now := time.Now().UnixMilli()
 		for _, f := range r.Frames {
 			if start := ratelimit.FrameStart(f.Name); !live || start <= now && start+r.Frame > now {
@@ -311,7 +312,7 @@ func (n *network) compare(before, after *syncer.Record) {
 	}
 }
 
-func (p *port) read(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (p *port) read(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -328,7 +329,7 @@ func (p *port) read(ctx context.Context, items []syncer.Item) ([]syncer.Result, 
 	return out, err
 }
 
-// Now implements [syncer.Store].
+// Now implements [exchange.Store].
 func (p *port) Now(ctx context.Context) (time.Time, error) {
 	if err := p.send(ctx); err != nil {
 		return time.Time{}, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 )
 
 // dueQueue holds the counters that wait for an exchange, the first due first. When a counter is
@@ -28,7 +29,7 @@ type entry struct {
 }
 
 // newDueQueue returns an empty queue that wakes its loop by a call of wake, which must not block.
-func newDueQueue(wake func()) *dueQueue { return &dueQueue{batch: MaxBatch, wake: wake} }
+func newDueQueue(wake func()) *dueQueue { return &dueQueue{batch: exchange.MaxBatch, wake: wake} }
 
 // add adds an entry, and wakes the loop if it is the first to become due.
 func (q *dueQueue) add(it entry) {
@@ -104,7 +105,7 @@ func (q *dueQueue) succeeded(took time.Duration) {
 	case took > slowCall:
 		q.batch = max(q.batch/2, smallestBatch)
 	case took < slowCall/2:
-		q.batch = min(2*q.batch, MaxBatch)
+		q.batch = min(2*q.batch, exchange.MaxBatch)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 )
 
 // MaxWriters bounds the writers of a document, not counting live instances. Writers above the bound
@@ -19,9 +20,9 @@ const MaxWriters = 512
 const surplusAtOnce = 100
 
 // document converts a record into the form that the counters need, for the outcome of a task.
-func (s *Syncer) document(r *Record, task *counting.Task) *ratelimit.Document {
+func (s *Syncer) document(r *exchange.Record, task *counting.Task) *ratelimit.Document {
 	now, own := s.clock.Now(), s.identity.writer(task.Pending)
-	r.bound(now, own)
+	bound(r, now, own)
 	d := &ratelimit.Document{
 		Version: r.Version, Etag: r.Etag, Frame: r.Frame, Pruned: r.Pruned,
 		Frames: r.Frames, Damaged: r.Damaged,
@@ -37,7 +38,7 @@ func (s *Syncer) document(r *Record, task *counting.Task) *ratelimit.Document {
 // countWriters sets how many processes may hold back counts: the processes that wrote recently, but
 // at least half of the live instances. A document in its first frame does not yet have all its
 // writers. The number is then 0, which stands for all live instances.
-func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *counting.Task, now int64) {
+func (s *Syncer) countWriters(d *ratelimit.Document, r *exchange.Record, task *counting.Task, now int64) {
 	lately := now - max(2*task.Limit.Window, 2*time.Second).Milliseconds()
 	writers := 1
 	for id, seq := range r.Writers {
@@ -55,7 +56,7 @@ func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *counting.T
 // silentWriters sets the writers of processes that are not alive, and the writers above the bound
 // of MaxWriters. A writer with a sequence in the future is never removed for being above the bound:
 // pruned would then block the writes of all processes until that time.
-func (s *Syncer) silentWriters(d *ratelimit.Document, r *Record, alive map[string]bool, now int64) {
+func (s *Syncer) silentWriters(d *ratelimit.Document, r *exchange.Record, alive map[string]bool, now int64) {
 	var past []ratelimit.WriterSeq
 	for _, id := range slices.Sorted(maps.Keys(r.Writers)) {
 		if alive[id] || s.identity.own(id) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/clock"
 )
 
@@ -86,16 +87,16 @@ func (p *peak) value(elapsed time.Duration) time.Duration {
 }
 
 // outcome counts a write.
-func (c *counts) outcome(s Status, versioned bool) {
+func (c *counts) outcome(s exchange.Status, versioned bool) {
 	switch s {
-	case Applied:
+	case exchange.Applied:
 		c.applied.Add(1)
 		if !versioned {
 			c.fallback.Add(1)
 		}
-	case Conflict:
+	case exchange.Conflict:
 		c.conflicts.Add(1)
-	case Rejected:
+	case exchange.Rejected:
 		c.rejected.Add(1)
 	default:
 		c.unknown.Add(1)

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
@@ -18,7 +19,7 @@ import (
 // reports the counts that it could not write.
 func TestStopSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{exchange: func(context.Context, []syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
+		store := &wrapped{exchange: func(context.Context, []exchange.Item) ([]exchange.Result, error) { return nil, errNetwork }}
 		m := alone(t, store, nil)
 		for i := range 3 {
 			m.take(keyOf(i), policyOf(t, perMinute), 2)
@@ -66,7 +67,7 @@ func TestSlowStore(t *testing.T) {
 	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &wrapped{}
-			store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+			store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 				if err := travel(ctx, time.Duration(len(items))*perItem); err != nil {
 					return nil, err
 				}

@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -85,7 +86,7 @@ func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (rate
 // TestStrictWithoutAClock: a store of one process has no clock and does not need one.
 func TestStrictWithoutAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, syncer.ErrNoClock }}
+		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, exchange.ErrNoClock }}
 		m := alone(t, store, nil)
 		policy := policyOf(t, strictLimit(10, time.Minute))
 		for range 10 {
@@ -103,7 +104,7 @@ func TestStopGivesPermitsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &wrapped{}, &journal{}
 		var fail atomic.Bool
-		store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+		store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 			if fail.Load() {
 				return nil, errServer
 			}

@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -74,7 +75,7 @@ func TestLostReplyOfALease(t *testing.T) {
 // losing returns a store that does not answer the next exchange of each counter in lost.
 func losing(lost *sync.Map) *wrapped {
 	store := &wrapped{}
-	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 		results, err := store.Store.Exchange(ctx, items)
 		hang := false
 		for _, it := range items {
@@ -119,7 +120,7 @@ func TestStrictWithoutDatabase(t *testing.T) {
 // silent returns a store that answers no exchange while on is set.
 func silent() (store *wrapped, on *atomic.Bool) {
 	store, on = &wrapped{}, &atomic.Bool{}
-	store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 		if on.Load() {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -8,16 +8,17 @@ import (
 
 	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/clock"
 )
 
-// Syncer exchanges the [counting.Counters] of one process with a [Store].
+// Syncer exchanges the [counting.Counters] of one process with a store.
 type Syncer struct {
 	cfg       Config
 	clock     *clock.Clock
 	counters  *counting.Counters
 	sync      *counting.Sync
-	store     Store
+	store     exchange.Store
 	instances Instances
 
 	began     time.Time     // when the syncer was made; due times count from here, on the monotonic clock
@@ -44,7 +45,7 @@ type Syncer struct {
 
 // New returns a syncer that has not started, and attaches it to the counters. instances may be nil:
 // this instance is then the only one.
-func New(counters *counting.Counters, store Store, instances Instances, cfg Config) *Syncer {
+func New(counters *counting.Counters, store exchange.Store, instances Instances, cfg Config) *Syncer {
 	if cfg.Observer == nil {
 		cfg.Observer = noObserver{}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
@@ -24,7 +25,7 @@ type step struct {
 }
 
 // unstarted returns an instance that only makes the exchanges that a test asks for.
-func unstarted(store syncer.Store) *member {
+func unstarted(store exchange.Store) *member {
 	m, cfg := &member{counters: counting.NewCounters(100), clock: clock.New(nil)}, syncer.DefaultConfig()
 	cfg.Clock = m.clock
 	m.syncer = syncer.New(m.counters, store, nil, cfg)

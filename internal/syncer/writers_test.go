@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -58,18 +59,18 @@ func TestManyWriters(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &wrapped{}
-				r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
+				r := exchange.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
 				for i := range tc.writers {
 					r.Writers[fmt.Sprintf("w%d", i)] = time.Now().Add(tc.ahead).UnixMilli() << 20
 				}
 				store.Put(r, time.Now().Add(time.Hour))
 				lost := 0
-				store.exchange = func(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+				store.exchange = func(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 					results, err := store.Store.Exchange(ctx, items)
 					for i := range items {
 						if items[i].Write != nil && lost < tc.lost {
 							lost++
-							results[i] = syncer.Result{Err: errNetwork}
+							results[i] = exchange.Result{Err: errNetwork}
 						}
 					}
 					return results, err

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
 )
@@ -137,7 +138,7 @@ func (p *plain) keys() (keys, unread []ratelimit.Key) {
 // exchange exchanges keys, with as many in each call as allowed.
 func (p *plain) exchange(ctx context.Context, keys []ratelimit.Key) {
 	for len(keys) > 0 && ctx.Err() == nil {
-		n := min(len(keys), syncer.MaxBatch)
+		n := min(len(keys), exchange.MaxBatch)
 		_ = p.instance.syncer.Flush(ctx, keys[:n]...) // failed keys are exchanged at the next interval
 		keys = keys[n:]
 	}

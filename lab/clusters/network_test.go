@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
@@ -62,7 +63,7 @@ func (d *database) unreachable() bool {
 	return false
 }
 
-// port is the connection of one instance to the store, with its own random numbers. It implements [syncer.Store] and
+// port is the connection of one instance to the store, with its own random numbers. It implements [exchange.Store] and
 // [syncer.Instances].
 type port struct {
 	db *database
@@ -144,26 +145,26 @@ func send[T any](ctx context.Context, p *port, carryOut func(context.Context) (T
 	}
 }
 
-// Exchange implements [syncer.Store].
-func (p *port) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	var writes, reads []syncer.Item
+// Exchange implements [exchange.Store].
+func (p *port) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
+	var writes, reads []exchange.Item
 	for _, it := range items {
 		if it.Write != nil {
-			writes = append(writes, syncer.Item{ID: it.ID, Write: it.Write})
+			writes = append(writes, exchange.Item{ID: it.ID, Write: it.Write})
 			p.add(cost{writes: 1, bytes: memstore.WriteBytes(&it)})
 		}
 		if it.Read {
-			reads = append(reads, syncer.Item{ID: it.ID, Read: true})
+			reads = append(reads, exchange.Item{ID: it.ID, Read: true})
 		}
 	}
 	p.add(cost{reads: int64(len(reads))})
-	var written, read []syncer.Result
+	var written, read []exchange.Result
 	var writeErr, readErr error
 	var commands sync.WaitGroup
 	commands.Go(func() { written, writeErr = p.command(ctx, writes) })
 	commands.Go(func() { read, readErr = p.command(ctx, reads) })
 	commands.Wait()
-	all := make([]syncer.Result, len(items))
+	all := make([]exchange.Result, len(items))
 	w, r := 0, 0
 	for i := range items {
 		if items[i].Write != nil {
@@ -184,14 +185,14 @@ func (p *port) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Resu
 }
 
 // command sends the writes or the reads of an exchange.
-func (p *port) command(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (p *port) command(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return send(ctx, p, func(ctx context.Context) ([]syncer.Result, error) {
+	return send(ctx, p, func(ctx context.Context) ([]exchange.Result, error) {
 		results, err := p.db.store.Exchange(ctx, items)
 		for i := range results {
-			if w := items[i].Write; w != nil && results[i].Status == syncer.Applied && !w.Rewrite {
+			if w := items[i].Write; w != nil && results[i].Status == exchange.Applied && !w.Rewrite {
 				for _, f := range w.Delta {
 					p.db.applied.Add(f.Count)
 				}
@@ -205,8 +206,8 @@ func (p *port) command(ctx context.Context, items []syncer.Item) ([]syncer.Resul
 }
 
 // noteConflict records the key of a write with a conflict, for a plain instance.
-func (p *port) noteConflict(it *syncer.Item, s syncer.Status) {
-	if s == syncer.Conflict {
+func (p *port) noteConflict(it *exchange.Item, s exchange.Status) {
+	if s == exchange.Conflict {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.conflicts = append(p.conflicts, ratelimit.Key{ClientID: it.ID.ClientID, Username: it.ID.Username})
@@ -221,7 +222,7 @@ func (p *port) takeConflicts() (keys []ratelimit.Key) {
 	return keys
 }
 
-// Now implements [syncer.Store].
+// Now implements [exchange.Store].
 func (p *port) Now(ctx context.Context) (time.Time, error) {
 	return send(ctx, p, func(context.Context) (time.Time, error) { return time.Now(), nil })
 }

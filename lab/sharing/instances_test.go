@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -106,7 +107,7 @@ func (o *ours) stop() {
 // everySecond shares its counts every second, whatever they are: it writes what it admitted, and reads the documents
 // of all keys that were asked for, in one exchange. It decides by the same estimate.
 type everySecond struct {
-	store     syncer.Store
+	store     exchange.Store
 	close     func() error
 	writer    string
 	limit     int64
@@ -173,7 +174,7 @@ func (e *everySecond) take(k ratelimit.Key) bool {
 // flush is one exchange; with many keys, several.
 func (e *everySecond) flush(ctx context.Context) error {
 	items, sent := e.items()
-	for batch := range slices.Chunk(items, syncer.MaxBatch) {
+	for batch := range slices.Chunk(items, exchange.MaxBatch) {
 		results, err := e.store.Exchange(ctx, batch)
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func (e *everySecond) flush(ctx context.Context) error {
 	return nil
 }
 
-func (e *everySecond) items() (items []syncer.Item, sent map[ratelimit.Key]map[int64]int64) {
+func (e *everySecond) items() (items []exchange.Item, sent map[ratelimit.Key]map[int64]int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lastFlush++
@@ -193,7 +194,7 @@ func (e *everySecond) items() (items []syncer.Item, sent map[ratelimit.Key]map[i
 			continue
 		}
 		c.asked = false
-		item := syncer.Item{ID: ratelimit.CounterID{ClientID: k.ClientID, Username: k.Username}, Read: true}
+		item := exchange.Item{ID: ratelimit.CounterID{ClientID: k.ClientID, Username: k.Username}, Read: true}
 		if len(c.mine) > 0 {
 			item.Write = e.write(c.mine)
 			sent[k], c.mine = c.mine, map[int64]int64{}
@@ -203,12 +204,12 @@ func (e *everySecond) items() (items []syncer.Item, sent map[ratelimit.Key]map[i
 		}
 		items = append(items, item)
 	}
-	slices.SortFunc(items, func(a, b syncer.Item) int { return syncer.CompareIDs(a.ID, b.ID) })
+	slices.SortFunc(items, func(a, b exchange.Item) int { return exchange.CompareIDs(a.ID, b.ID) })
 	return items, sent
 }
 
-func (e *everySecond) write(mine map[int64]int64) *syncer.Write {
-	w := &syncer.Write{
+func (e *everySecond) write(mine map[int64]int64) *exchange.Write {
+	w := &exchange.Write{
 		NewEtag: mathrand.Int64() | 1, Writer: e.writer, Seq: e.lastFlush, Frame: e.window,
 		Expire: time.Now().Add(4 * time.Duration(e.window) * time.Millisecond),
 	}
@@ -219,7 +220,7 @@ func (e *everySecond) write(mine map[int64]int64) *syncer.Write {
 }
 
 // finish takes over the documents. One that was read before it was written lacks what was sent.
-func (e *everySecond) finish(items []syncer.Item, results []syncer.Result, sent map[ratelimit.Key]map[int64]int64) {
+func (e *everySecond) finish(items []exchange.Item, results []exchange.Result, sent map[ratelimit.Key]map[int64]int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, r := range results {

@@ -10,16 +10,16 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // Backend is a store backend with counters. The file and MongoDB implement it.
 type Backend interface {
 	store.Backend
-	syncer.Store
+	exchange.Store
 	// CountersOf returns at most limit counters of a client, in any order: all counters, or only
 	// the counters of one username if it is not nil.
-	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]exchange.Record, error)
 	// EraseCounters removes the counters of a client: all counters, or only the counters of one
 	// username if it is not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error

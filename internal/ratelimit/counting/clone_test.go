@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/memstore"
 )
 
@@ -53,9 +53,9 @@ func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k
 			}
 			return p.writer
 		}
-		item := syncer.Item{ID: task.ID, Read: task.Read}
+		item := exchange.Item{ID: task.ID, Read: task.Read}
 		if task.Seq != 0 {
-			item.Write = &syncer.Write{
+			item.Write = &exchange.Write{
 				Versioned: task.Versioned, Version: task.Version, Etag: task.Etag, NewEtag: 1 + r.Int64(),
 				Writer: name(task.Seq), Seq: task.Seq, Frame: task.Frame, Delta: task.Delta, Rewrite: task.Rewrite,
 				Remove: task.Remove, Expire: task.Expire,
@@ -63,7 +63,7 @@ func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k
 		}
 		res := counting.Result{}
 		if lose < 2 {
-			out, err := store.Exchange(context.Background(), []syncer.Item{item})
+			out, err := store.Exchange(context.Background(), []exchange.Item{item})
 			check.OK(t, err)
 			if lose == 0 {
 				res.Status, res.Read = out[0].Status, out[0].Read

@@ -19,9 +19,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // The benchmarks of `make scale`. Each fills one file and measures a fixed number of operations on it,
@@ -146,20 +145,20 @@ func rotating(s *Store, next func(i int) secret.Digest) func(ctx context.Context
 // BenchmarkExchange counts in 1,000 counters of 20 frames, and reads them.
 func BenchmarkExchange(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "data.db"))
-	items := make([]syncer.Item, syncer.MaxBatch)
+	items := make([]exchange.Item, exchange.MaxBatch)
 	for i := range items {
-		w := &syncer.Write{NewEtag: 1, Writer: "k3x9q2m7", Seq: 1, Frame: 3000, Expire: time.Now().Add(time.Hour)}
+		w := &exchange.Write{NewEtag: 1, Writer: "k3x9q2m7", Seq: 1, Frame: 3000, Expire: time.Now().Add(time.Hour)}
 		for frame := range int64(20) {
-			w.Delta = append(w.Delta, ratelimit.FrameCount{Name: 1_700_000_000 + 3*frame, Count: frame})
+			w.Delta = append(w.Delta, exchange.FrameCount{Name: 1_700_000_000 + 3*frame, Count: frame})
 		}
-		items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: "mobile-app", Username: fmt.Sprintf("user-%04d@example.com", i)}, Read: true, Write: w}
+		items[i] = exchange.Item{ID: exchange.CounterID{ClientID: "mobile-app", Username: fmt.Sprintf("user-%04d@example.com", i)}, Read: true, Write: w}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		results, err := s.Exchange(b.Context(), items)
 		check.OK(b, err)
 		for i, r := range results {
-			if r.Status != syncer.Applied {
+			if r.Status != exchange.Applied {
 				b.Fatal(r.Status, r.Err)
 			}
 			w := items[i].Write

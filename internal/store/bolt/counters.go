@@ -12,9 +12,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // counters is the table of the counters. Only the functions below use it. The key is the three
@@ -26,7 +25,7 @@ import (
 //	varint     number of frames; then the name and the count of each
 var counters = store.Table{Name: "counters"}
 
-func counterKey(id ratelimit.CounterID) string {
+func counterKey(id exchange.CounterID) string {
 	return string(appendString(counterPrefix(id.ClientID, &id.Username), id.Limit))
 }
 
@@ -40,13 +39,13 @@ func counterPrefix(clientID string, username *string) []byte {
 }
 
 // counterIDOf is the inverse of counterKey.
-func counterIDOf(key []byte) (ratelimit.CounterID, error) {
+func counterIDOf(key []byte) (exchange.CounterID, error) {
 	d := &decoder{rest: key}
-	id := ratelimit.CounterID{ClientID: d.string(), Username: d.string(), Limit: d.string()}
+	id := exchange.CounterID{ClientID: d.string(), Username: d.string(), Limit: d.string()}
 	return id, d.finish()
 }
 
-func encodeCounter(c *syncer.Record, expires time.Time) []byte {
+func encodeCounter(c *exchange.Record, expires time.Time) []byte {
 	b := make([]byte, 0, 256)
 	b = binary.AppendVarint(binary.AppendVarint(b, c.Frame), c.Pruned)
 	b = binary.AppendVarint(b, int64(len(c.Writers)))
@@ -62,8 +61,8 @@ func encodeCounter(c *syncer.Record, expires time.Time) []byte {
 
 // decodeCounter returns the whole document of a counter and its expiry. For nil it returns the
 // empty document. Errors: [store.ErrUnreadable].
-func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expires time.Time, err error) {
-	c = syncer.Record{ID: id, Writers: map[string]int64{}}
+func decodeCounter(id exchange.CounterID, value []byte) (c exchange.Record, expires time.Time, err error) {
+	c = exchange.Record{ID: id, Writers: map[string]int64{}}
 	if value == nil {
 		return c, expires, nil
 	}
@@ -78,20 +77,20 @@ func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expir
 		c.Writers[name] = d.varint()
 	}
 	for n := d.varint(); n > 0 && d.err == nil; n-- {
-		c.Frames = append(c.Frames, ratelimit.FrameCount{Name: d.varint(), Count: d.varint()})
+		c.Frames = append(c.Frames, exchange.FrameCount{Name: d.varint(), Count: d.varint()})
 	}
 	return c, fromMillis(r.expires), d.finish()
 }
 
-// Exchange implements [syncer.Store]. All items are written and read in one transaction. Each item
+// Exchange implements [exchange.Store]. All items are written and read in one transaction. Each item
 // is read after its write.
-func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	if err := syncer.CheckItems(items); err != nil {
+func (s *Store) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
+	if err := exchange.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("bolt: %w", err)
 	}
-	results := make([]syncer.Result, len(items))
+	results := make([]exchange.Result, len(items))
 	var err error
-	if slices.ContainsFunc(items, func(it syncer.Item) bool { return it.Write != nil }) {
+	if slices.ContainsFunc(items, func(it exchange.Item) bool { return it.Write != nil }) {
 		err = s.change(ctx, counters, func(tb *table) error { return tb.exchange(items, results) })
 	} else {
 		err = s.read(ctx, counters, func(tb *table) { tb.readCounters(items, results) })
@@ -103,9 +102,9 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 }
 
 // exchange overwrites all results, because a change may run more than once.
-func (t *table) exchange(items []syncer.Item, results []syncer.Result) (err error) {
+func (t *table) exchange(items []exchange.Item, results []exchange.Result) (err error) {
 	for i, it := range items {
-		results[i] = syncer.Result{}
+		results[i] = exchange.Result{}
 		if it.Write == nil {
 			continue
 		}
@@ -117,7 +116,7 @@ func (t *table) exchange(items []syncer.Item, results []syncer.Result) (err erro
 	return nil
 }
 
-func (t *table) readCounters(items []syncer.Item, results []syncer.Result) {
+func (t *table) readCounters(items []exchange.Item, results []exchange.Result) {
 	for i, it := range items {
 		if !it.Read {
 			continue
@@ -130,37 +129,37 @@ func (t *table) readCounters(items []syncer.Item, results []syncer.Result) {
 }
 
 // readCounter returns a stored counter. An unreadable counter has its Problem set.
-func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
+func readCounter(id exchange.CounterID, value []byte) *exchange.Record {
 	c, _, err := decodeCounter(id, value)
 	if err != nil {
-		return &syncer.Record{ID: id, Problem: err.Error()}
+		return &exchange.Record{ID: id, Problem: err.Error()}
 	}
 	return &c
 }
 
 // count applies one write. An error fails the whole transaction. A write that cannot be stored, or
 // that changes an unreadable document, is rejected on its own.
-func (t *table) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
+func (t *table) count(id exchange.CounterID, write *exchange.Write) (exchange.Result, error) {
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
 	if len(key) > bbolt.MaxKeySize {
 		refused = fmt.Errorf("bolt: counter names have %d bytes", len(key))
 	}
 	if refused = errors.Join(write.Check(), refused); refused != nil {
-		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone
+		return exchange.Result{Status: exchange.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone
 	}
 	if !c.Meets(write) {
-		return syncer.Result{Status: syncer.Conflict}, nil
+		return exchange.Result{Status: exchange.Conflict}, nil
 	}
 	c.Apply(write)
 	if write.Expire.After(expires) {
 		expires = write.Expire
 	}
-	return syncer.Result{Status: syncer.Applied}, t.put(key, "", encodeCounter(&c, expires))
+	return exchange.Result{Status: exchange.Applied}, t.put(key, "", encodeCounter(&c, expires))
 }
 
 // CountersOf implements admin.StoredCounters.
-func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []exchange.Record, err error) {
 	prefix := counterPrefix(clientID, username)
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
 		for k, value := range from(bucketOf(tx, counters.Name), string(prefix)) {

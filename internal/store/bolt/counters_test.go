@@ -10,25 +10,24 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 )
 
 // putCounter stores a document as it is.
-func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
+func putCounter(t *testing.T, s *Store, id exchange.CounterID, value []byte) {
 	t.Helper()
 	check.OK(t, s.change(t.Context(), counters, func(tb *table) error { return tb.put(counterKey(id), "", value) }))
 }
 
 // TestCounterRecord: decoding returns the encoded document. A truncated record does not decode.
 func TestCounterRecord(t *testing.T) {
-	for _, c := range []syncer.Record{
+	for _, c := range []exchange.Record{
 		{Version: 1, Etag: 5},
 		{
 			Version: 300, Etag: 1 << 61, Frame: 60_000, Pruned: 9,
-			Writers: map[string]int64{"a": 1 << 41, "b7": 9}, Frames: []ratelimit.FrameCount{{Name: 1622211780, Count: 2}, {Name: 1622211840, Count: 130}},
+			Writers: map[string]int64{"a": 1 << 41, "b7": 9}, Frames: []exchange.FrameCount{{Name: 1622211780, Count: 2}, {Name: 1622211840, Count: 130}},
 		},
 	} {
 		value := encodeCounter(&c, storetest.Epoch)
@@ -49,16 +48,16 @@ func TestCounterRecord(t *testing.T) {
 // TestDamagedCounter: an unreadable record is refused and reported, and does not affect others.
 func TestDamagedCounter(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
-	var items []syncer.Item
+	var items []exchange.Item
 	for _, user := range []string{"a", "b", "c"} {
-		items = append(items, syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: user}, Read: true, Write: &syncer.Write{
-			NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Delta: []ratelimit.FrameCount{{Name: 1, Count: 2}}, Expire: storetest.Epoch,
+		items = append(items, exchange.Item{ID: exchange.CounterID{ClientID: "shop", Username: user}, Read: true, Write: &exchange.Write{
+			NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Delta: []exchange.FrameCount{{Name: 1, Count: 2}}, Expire: storetest.Epoch,
 		}})
 	}
 	putCounter(t, s, items[1].ID, []byte{recordFormat, 0, 1, 2, 3})
 	results, err := s.Exchange(t.Context(), items)
 	check.OK(t, err)
-	for i, want := range []syncer.Status{syncer.Applied, syncer.Rejected, syncer.Applied} {
+	for i, want := range []exchange.Status{exchange.Applied, exchange.Rejected, exchange.Applied} {
 		if r := results[i]; r.Status != want || !r.Read || r.Record == nil || (r.Record.Problem != "") != (i == 1) {
 			t.Errorf("item %d: %+v with %+v", i, r, r.Record)
 		}
@@ -76,10 +75,10 @@ func TestExchangeNotCommitted(t *testing.T) {
 	check.OK(t, err)
 	defer func() { _ = s.Close() }()
 	for n := range 200 {
-		items := make([]syncer.Item, syncer.MaxBatch)
+		items := make([]exchange.Item, exchange.MaxBatch)
 		for i := range items {
-			items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: strings.Repeat("x", 200), Username: string(rune(0x1000*(n+1) + i))}, Read: true}
-			items[i].Write = &syncer.Write{NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Expire: storetest.Epoch}
+			items[i] = exchange.Item{ID: exchange.CounterID{ClientID: strings.Repeat("x", 200), Username: string(rune(0x1000*(n+1) + i))}, Read: true}
+			items[i].Write = &exchange.Write{NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Expire: storetest.Epoch}
 		}
 		results, err := s.Exchange(t.Context(), items)
 		if err == nil {

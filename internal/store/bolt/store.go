@@ -13,7 +13,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // Store is the backend in a local file. It is safe for concurrent use.
@@ -37,7 +37,7 @@ var _ interface {
 	store.Backend
 	store.Copier
 	store.Sweeper
-	syncer.Store
+	exchange.Store
 } = (*Store)(nil)
 
 // Options tune a store. The zero value means the defaults.

@@ -9,8 +9,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 )
 
 var target = storetest.Target{
@@ -24,7 +24,7 @@ var target = storetest.Target{
 		return err
 	},
 	Many: 2 * partRecords,
-	PutCounter: func(t *testing.T, b storetest.Backend, r syncer.Record) {
+	PutCounter: func(t *testing.T, b storetest.Backend, r exchange.Record) {
 		t.Helper()
 		putCounter(t, b.(*Store), r.ID, encodeCounter(&r, storetest.Epoch))
 	},

@@ -12,9 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // diary records the comment of every command that reads or writes data.
@@ -63,8 +62,8 @@ func TestCommandsNameTheirCause(t *testing.T) {
 
 // exercise calls every method that reads or writes documents.
 func exercise(ctx context.Context, s *Store) error {
-	things, id := store.Table{Name: "things"}, ratelimit.CounterID{ClientID: "shop"}
-	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
+	things, id := store.Table{Name: "things"}, exchange.CounterID{ClientID: "shop"}
+	_, exchanged := s.Exchange(ctx, []exchange.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
 	_, counters := s.CountersOf(ctx, "shop", nil, 1)
 	_, verified := s.VerifyCounters(ctx)
 	err := errors.Join(exchanged, counters, verified, s.EraseCounters(ctx, "shop", nil),

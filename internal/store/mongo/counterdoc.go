@@ -12,22 +12,21 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // counterReader reads the document of a counter. Other programs may have written to it, so it keeps
 // the fields that are valid and reports the first problem with the others.
 type counterReader struct {
 	doc     bson.Raw
-	record  syncer.Record
+	record  exchange.Record
 	problem string // the first problem
 	more    int    // number of further problems
 }
 
 // counterRecord returns the record of a document. If a part of the document is not valid, the
 // record has a Problem; that is never an error.
-func counterRecord(doc bson.Raw) syncer.Record {
+func counterRecord(doc bson.Raw) exchange.Record {
 	r := counterReader{doc: doc}
 	for _, name := range []string{"version", "etag", "frame", counts} {
 		if doc.Lookup(name).IsZero() {
@@ -35,13 +34,13 @@ func counterRecord(doc bson.Raw) syncer.Record {
 		}
 	}
 	id, _ := doc.Lookup("_id").DocumentOK() // Lookup with two names panics if the document is damaged
-	r.record.ID = ratelimit.CounterID{ClientID: textOf(id, "clientId"), Username: textOf(id, "username"), Limit: textOf(id, "limit")}
+	r.record.ID = exchange.CounterID{ClientID: textOf(id, "clientId"), Username: textOf(id, "username"), Limit: textOf(id, "limit")}
 	r.record.Version, r.record.Etag = r.number("version", 1), r.number("etag", math.MinInt64)
 	r.record.Frame, r.record.Pruned = max(r.number("frame", 0), 0), r.number("pruned", math.MinInt64)
 	r.record.Writers = map[string]int64{}
 	r.each("writers", r.writer)
 	r.each(counts, r.frame)
-	slices.SortFunc(r.record.Frames, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.record.Frames, func(a, b exchange.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
 	r.record.Problem = r.problem
 	if r.more > 0 {
 		r.record.Problem += fmt.Sprintf(", and %d more", r.more)
@@ -111,7 +110,7 @@ func (r *counterReader) each(name string, read func(key string, v bson.RawValue)
 func (r *counterReader) writer(name string, v bson.RawValue) {
 	seq, ok := whole(v)
 	switch {
-	case !syncer.ValidWriter(name):
+	case !exchange.ValidWriter(name):
 		r.complain("%.40q is not a writer name", name)
 	case !ok:
 		r.complain("the sequence of writer %.40s is not a whole number", name)
@@ -131,14 +130,14 @@ func (r *counterReader) frame(key string, v bson.RawValue) {
 	case !ok:
 		r.complain("the count of frame %d is not a whole number", name)
 	default:
-		r.record.Frames = append(r.record.Frames, ratelimit.FrameCount{Name: name, Count: count})
+		r.record.Frames = append(r.record.Frames, exchange.FrameCount{Name: name, Count: count})
 		return
 	}
 	r.record.Damaged = true
 }
 
 // counterID returns the _id. The order of its fields is part of it.
-func counterID(id ratelimit.CounterID) bson.D {
+func counterID(id exchange.CounterID) bson.D {
 	d := bson.D{{Key: "clientId", Value: id.ClientID}, {Key: "username", Value: id.Username}}
 	if id.Limit != "" {
 		d = append(d, bson.E{Key: "limit", Value: id.Limit})
@@ -148,7 +147,7 @@ func counterID(id ratelimit.CounterID) bson.D {
 
 // counterModel returns the write as an upsert. Without a document, it creates one. If the document
 // does not match the filter, it fails because of the duplicate _id.
-func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
+func counterModel(id exchange.CounterID, w *exchange.Write) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(counterFilter(id, w)).SetUpdate(counterUpdate(w)).SetUpsert(true)
 }
 
@@ -169,7 +168,7 @@ func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
 //
 // The fields that the filter compares by equality become part of a document that the upsert
 // creates, before the update is applied. The update sets or removes each of them.
-func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
+func counterFilter(id exchange.CounterID, w *exchange.Write) bson.D {
 	filter := byID(counterID(id))
 	if w.Versioned {
 		return append(filter, bson.E{Key: "version", Value: sameOrAbsent(w.Version)}, bson.E{Key: "etag", Value: sameOrAbsent(w.Etag)})
@@ -197,8 +196,8 @@ func sameOrAbsent(n int64) any {
 }
 
 // counterUpdate returns the update. It never has two operators on the same path, or on a path and a
-// path below it: [syncer.Write.Check] refuses writes that would need them.
-func counterUpdate(w *syncer.Write) bson.D {
+// path below it: [exchange.Write.Check] refuses writes that would need them.
+func counterUpdate(w *exchange.Write) bson.D {
 	inc := bson.D{{Key: "version", Value: int64(1)}}
 	set := bson.D{{Key: "etag", Value: w.NewEtag}, {Key: "frame", Value: w.Frame}}
 	if w.Rewrite {
@@ -230,7 +229,7 @@ func counterUpdate(w *syncer.Write) bson.D {
 	return update
 }
 
-func wholeCounts(frames []ratelimit.FrameCount) bson.D {
+func wholeCounts(frames []exchange.FrameCount) bson.D {
 	doc := make(bson.D, 0, len(frames))
 	for _, f := range frames {
 		doc = append(doc, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
@@ -253,23 +252,23 @@ func writerField(name string) string { return "writers." + name }
 // number of writes. Otherwise their outcome is unknown. So no count is lost if the server stops in
 // the middle of a bulk, or sends a reply that is not understood. A result without a status is
 // Unknown.
-func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]syncer.Result, error) {
-	outcomes, named := make([]syncer.Result, len(writes)), make([]bool, len(writes))
+func counterOutcomes(writes []*exchange.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]exchange.Result, error) {
+	outcomes, named := make([]exchange.Result, len(writes)), make([]bool, len(writes))
 	accounted := int64(0)
-	name := func(i int, o syncer.Result) {
+	name := func(i int, o exchange.Result) {
 		switch {
 		case i < 0 || i >= len(writes):
 			return
 		case named[i]:
-			o = syncer.Result{Err: errors.New("mongo: the reply has two outcomes of the write")}
+			o = exchange.Result{Err: errors.New("mongo: the reply has two outcomes of the write")}
 		default:
 			accounted++
 		}
 		outcomes[i], named[i] = o, true
 	}
-	others := syncer.Result{Status: syncer.Applied}
+	others := exchange.Result{Status: exchange.Applied}
 	if e := bulk.WriteConcernError; e != nil { // applied, but they can still be rolled back
-		others = syncer.Result{Err: fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
+		others = exchange.Result{Err: fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
 	}
 	if result != nil {
 		accounted = result.MatchedCount
@@ -278,7 +277,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && (writes[i].Version != 0 || writes[i].Etag != 0) {
 				// The condition did not hold, but the write is counted. If it is sent again, its
 				// own sequence stops it.
-				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write recreated it")}
+				created = exchange.Result{Err: errors.New("mongo: the counter had expired; the write recreated it")}
 			}
 			name(int(i), created)
 		}
@@ -287,7 +286,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 		name(e.Index, refusal(e.WriteError))
 	}
 	if accounted != int64(len(writes)) {
-		others = syncer.Result{Err: errors.Join(others.Err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
+		others = exchange.Result{Err: errors.Join(others.Err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
 	}
 	for i := range writes {
 		if !named[i] {
@@ -321,16 +320,16 @@ var refusedForGood = map[int]bool{
 }
 
 // refusal returns the outcome of a write for which the server reports an error.
-func refusal(e mongo.WriteError) syncer.Result {
+func refusal(e mongo.WriteError) exchange.Result {
 	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
 	err := described(e.Code, codeName, e.Message)
 	switch {
 	case e.Code == duplicateKey:
-		return syncer.Result{Status: syncer.Conflict}
+		return exchange.Result{Status: exchange.Conflict}
 	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
-		return syncer.Result{Status: syncer.Rejected, Err: err}
+		return exchange.Result{Status: exchange.Rejected, Err: err}
 	default: // such as a deadlock: perhaps not applied, but not refused permanently
-		return syncer.Result{Status: syncer.Unknown, Err: err}
+		return exchange.Result{Status: exchange.Unknown, Err: err}
 	}
 }
 

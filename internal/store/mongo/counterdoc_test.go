@@ -11,8 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 func sound() bson.D {
@@ -106,14 +105,14 @@ func TestForeignDocuments(t *testing.T) {
 			// The result of a write to this document depends on the server (one hangs up on a
 			// list). It must only not look like a lost race, unless the condition itself is wrong.
 			got, err := writeOne(t.Context(), s, hotID, aWrite("me", 9, 1))
-			if err == nil && got.Status == syncer.Conflict && r.Frame != 0 {
+			if err == nil && got.Status == exchange.Conflict && r.Frame != 0 {
 				t.Errorf("a write onto it: %+v", got)
 			}
 			if test.damaged {
 				putDocument(t, s, test.doc)
 				w := onto(r, aWrite("me", 9, 1), true)
 				w.Rewrite = true
-				mustApply(t, s, w, syncer.Applied)
+				mustApply(t, s, w, exchange.Applied)
 				if r := document(t, s); r.Damaged || r.Problem != "" || counted(r) != 1 {
 					t.Errorf("after a rewrite it is %+v", r)
 				}
@@ -130,13 +129,13 @@ func TestSoundDocument(t *testing.T) {
 		"another order":   append(sound()[1:], sound()[0]),
 		"without expire":  without(sound(), "expire"),
 		"other numbers":   with(with(sound(), "frame", int32(60_000)), "pruned", 5.0),
-		"a limit's count": with(sound(), "_id", counterID(ratelimit.CounterID{ClientID: "shop", Username: "alice"})),
+		"a limit's count": with(sound(), "_id", counterID(exchange.CounterID{ClientID: "shop", Username: "alice"})),
 	} {
 		raw, err := bson.Marshal(doc)
 		check.OK(t, err)
-		want := syncer.Record{
+		want := exchange.Record{
 			ID: hotID, Version: 3, Etag: 4, Frame: 60_000, Pruned: 5, Writers: map[string]int64{"me": 7},
-			Frames: []ratelimit.FrameCount{{Name: 1622211780, Count: 1}, {Name: 1622211840, Count: 2}},
+			Frames: []exchange.FrameCount{{Name: 1622211780, Count: 1}, {Name: 1622211840, Count: 2}},
 		}
 		if diff := cmp.Diff(want, counterRecord(raw)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -150,9 +149,9 @@ func TestReadAsStored(t *testing.T) {
 	doc = with(doc, "requestCounters", bson.D{{Key: "9", Value: int64(math.MaxInt64)}, {Key: "7", Value: int64(-3)}, {Key: "8", Value: -2.0}})
 	raw, err := bson.Marshal(doc)
 	check.OK(t, err)
-	want := syncer.Record{
+	want := exchange.Record{
 		ID: hotID, Version: 3, Etag: 4, Frame: 60_000, Writers: map[string]int64{"me": 7},
-		Frames: []ratelimit.FrameCount{{Name: 7, Count: -3}, {Name: 8, Count: -2}, {Name: 9, Count: math.MaxInt64}},
+		Frames: []exchange.FrameCount{{Name: 7, Count: -3}, {Name: 8, Count: -2}, {Name: 9, Count: math.MaxInt64}},
 	}
 	check.Equal(t, "record", counterRecord(raw), want)
 }
@@ -185,11 +184,11 @@ func TestHeadlessDocuments(t *testing.T) {
 			}
 			putDocument(t, s, doc)
 			r := document(t, s)
-			mustApply(t, s, onto(r, aWrite("me", 9, 5), true), syncer.Applied)
+			mustApply(t, s, onto(r, aWrite("me", 9, 5), true), exchange.Applied)
 			if after := document(t, s); after.Problem != "" || after.Version != r.Version+1 || counted(after) != counted(r)+5 {
 				t.Errorf("before %+v\nafter %+v", r, after)
 			}
-			mustApply(t, s, onto(r, aWrite("me", 10, 5), true), syncer.Conflict)
+			mustApply(t, s, onto(r, aWrite("me", 10, 5), true), exchange.Conflict)
 		})
 	}
 }

@@ -14,22 +14,21 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
-// Exchange implements [syncer.Store] with one unordered bulk of upserts and one find. Each is one
+// Exchange implements [exchange.Store] with one unordered bulk of upserts and one find. Each is one
 // command. Both are sent at the same time, and only if there is something to write or to read. If
 // one fails, the results still have the outcome of the other. Only ctx bounds the time of both: a
 // large batch needs more than an ordinary operation.
-func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (s *Store) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := syncer.CheckItems(items); err != nil {
+	if err := exchange.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("mongo: %w", err)
 	}
-	results := make([]syncer.Result, len(items))
+	results := make([]exchange.Result, len(items))
 	var written []int // indexes of items
 	var wanted bson.A // _ids
 	for i := range items {
@@ -47,7 +46,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 			r.Err = errors.New("mongo: a name of the counter is not UTF-8")
 		}
 		if r.Err != nil {
-			r.Status = syncer.Rejected
+			r.Status = exchange.Rejected
 			continue
 		}
 		written = append(written, i)
@@ -71,8 +70,8 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 // writeCounters sends the bulk and sets Status and Err of the results. If the filter of a write
 // does not match the document, the upsert tries to insert and fails because of the duplicate _id.
 // So the errors of the reply name exactly the writes that did not match.
-func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written []int, results []syncer.Result) error {
-	models, writes := make([]mongo.WriteModel, len(written)), make([]*syncer.Write, len(written))
+func (s *Store) writeCounters(ctx context.Context, items []exchange.Item, written []int, results []exchange.Result) error {
+	models, writes := make([]mongo.WriteModel, len(written)), make([]*exchange.Write, len(written))
 	for m, i := range written {
 		models[m], writes[m] = counterModel(items[i].ID, items[i].Write), items[i].Write
 	}
@@ -90,15 +89,15 @@ func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written 
 
 // readCounters sends the find and sets Read and Record of the results. If it fails, the documents
 // received so far count, and the others are not marked as read.
-func (s *Store) readCounters(ctx context.Context, items []syncer.Item, wanted bson.A, results []syncer.Result) error {
-	cursor, err := s.counters.Find(ctx, byID(field("$in", wanted)), options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
+func (s *Store) readCounters(ctx context.Context, items []exchange.Item, wanted bson.A, results []exchange.Result) error {
+	cursor, err := s.counters.Find(ctx, byID(field("$in", wanted)), options.Find().SetBatchSize(exchange.MaxBatch).SetComment(comment(ctx)))
 	if err != nil {
 		return err
 	}
 	for cursor.Next(ctx) {
 		r := counterRecord(cursor.Current)
-		i, ok := slices.BinarySearchFunc(items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
-			return syncer.CompareIDs(it.ID, id)
+		i, ok := slices.BinarySearchFunc(items, r.ID, func(it exchange.Item, id exchange.CounterID) int {
+			return exchange.CompareIDs(it.ID, id)
 		})
 		if ok && items[i].Read {
 			results[i].Read, results[i].Record = true, &r
@@ -114,7 +113,7 @@ func (s *Store) readCounters(ctx context.Context, items []syncer.Item, wanted bs
 }
 
 // CountersOf implements admin.StoredCounters.
-func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []exchange.Record, err error) {
 	opts := options.Find().SetLimit(int64(limit))
 	err = s.find(ctx, "read client counters", s.counters, countersOf(clientID, username), opts, func(doc bson.Raw) error {
 		records = append(records, counterRecord(doc))
@@ -144,7 +143,7 @@ func countersOf(clientID string, username *string) bson.D {
 	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
 }
 
-// Now implements [syncer.Store] with the clock of the primary.
+// Now implements [exchange.Store] with the clock of the primary.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.do(ctx, "read clock", func(ctx context.Context) error {
 		hello, err := s.hello(ctx)

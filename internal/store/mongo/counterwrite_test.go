@@ -11,13 +11,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // TestCounterOutcomes: a write is applied only if the reply as a whole allows no other
 // interpretation.
 func TestCounterOutcomes(t *testing.T) {
-	const unknown, applied, conflict, rejected = syncer.Unknown, syncer.Applied, syncer.Conflict, syncer.Rejected
+	const unknown, applied, conflict, rejected = exchange.Unknown, exchange.Applied, exchange.Conflict, exchange.Rejected
 	result := func(matched int64, upserted ...int64) *mongo.BulkWriteResult {
 		r := &mongo.BulkWriteResult{MatchedCount: matched, UpsertedCount: int64(len(upserted)), UpsertedIDs: map[int64]any{}}
 		for _, i := range upserted {
@@ -38,32 +38,32 @@ func TestCounterOutcomes(t *testing.T) {
 		result *mongo.BulkWriteResult
 		errors []mongo.BulkWriteError
 		lag    *mongo.WriteConcernError
-		want   [4]syncer.Status
+		want   [4]exchange.Status
 		fails  bool // for all
 	}{
-		{"all matched", result(4), nil, nil, [4]syncer.Status{applied, applied, applied, applied}, false},
-		{"some created", result(2, 0, 2), nil, nil, [4]syncer.Status{applied, applied, applied, applied}, false},
-		{"one that was based on a document created it", result(3, 3), nil, nil, [4]syncer.Status{applied, applied, applied, unknown}, false},
-		{"conflicts", result(2), failed(0, 11000, 3, 11000), nil, [4]syncer.Status{conflict, applied, applied, conflict}, false},
-		{"all kinds", result(1, 2), failed(0, 11000, 3, 121), nil, [4]syncer.Status{conflict, applied, applied, rejected}, false},
-		{"an error of another kind", result(3), failed(1, 112), nil, [4]syncer.Status{applied, unknown, applied, applied}, false},
-		{"broken off at the first error", result(1), failed(1, 11000), nil, [4]syncer.Status{unknown, conflict, unknown, unknown}, true},
-		{"broken off, with one created", result(0, 0), failed(1, 11000), nil, [4]syncer.Status{applied, conflict, unknown, unknown}, true},
-		{"one is not accounted for", result(3), nil, nil, [4]syncer.Status{}, true},
-		{"more than there are", result(5), nil, nil, [4]syncer.Status{}, true},
-		{"nothing at all", result(0), nil, nil, [4]syncer.Status{}, true},
-		{"no result", nil, failed(1, 11000), nil, [4]syncer.Status{unknown, conflict, unknown, unknown}, true},
-		{"an error of no write", result(4), failed(4, 11000, -1, 11000), nil, [4]syncer.Status{applied, applied, applied, applied}, false},
-		{"a creation of no write", result(3, 4, -1), nil, nil, [4]syncer.Status{}, true},
-		{"one created and failed", result(3, 0), failed(0, 11000), nil, [4]syncer.Status{unknown, applied, applied, applied}, false},
-		{"one failed twice", result(3), failed(0, 11000, 0, 121), nil, [4]syncer.Status{unknown, applied, applied, applied}, false},
-		{"no majority", result(2, 0, 3), nil, lagging, [4]syncer.Status{}, true},
-		{"no majority, and refusals", result(1, 0), failed(1, 11000, 3, 121), lagging, [4]syncer.Status{unknown, conflict, unknown, rejected}, true},
+		{"all matched", result(4), nil, nil, [4]exchange.Status{applied, applied, applied, applied}, false},
+		{"some created", result(2, 0, 2), nil, nil, [4]exchange.Status{applied, applied, applied, applied}, false},
+		{"one that was based on a document created it", result(3, 3), nil, nil, [4]exchange.Status{applied, applied, applied, unknown}, false},
+		{"conflicts", result(2), failed(0, 11000, 3, 11000), nil, [4]exchange.Status{conflict, applied, applied, conflict}, false},
+		{"all kinds", result(1, 2), failed(0, 11000, 3, 121), nil, [4]exchange.Status{conflict, applied, applied, rejected}, false},
+		{"an error of another kind", result(3), failed(1, 112), nil, [4]exchange.Status{applied, unknown, applied, applied}, false},
+		{"broken off at the first error", result(1), failed(1, 11000), nil, [4]exchange.Status{unknown, conflict, unknown, unknown}, true},
+		{"broken off, with one created", result(0, 0), failed(1, 11000), nil, [4]exchange.Status{applied, conflict, unknown, unknown}, true},
+		{"one is not accounted for", result(3), nil, nil, [4]exchange.Status{}, true},
+		{"more than there are", result(5), nil, nil, [4]exchange.Status{}, true},
+		{"nothing at all", result(0), nil, nil, [4]exchange.Status{}, true},
+		{"no result", nil, failed(1, 11000), nil, [4]exchange.Status{unknown, conflict, unknown, unknown}, true},
+		{"an error of no write", result(4), failed(4, 11000, -1, 11000), nil, [4]exchange.Status{applied, applied, applied, applied}, false},
+		{"a creation of no write", result(3, 4, -1), nil, nil, [4]exchange.Status{}, true},
+		{"one created and failed", result(3, 0), failed(0, 11000), nil, [4]exchange.Status{unknown, applied, applied, applied}, false},
+		{"one failed twice", result(3), failed(0, 11000, 0, 121), nil, [4]exchange.Status{unknown, applied, applied, applied}, false},
+		{"no majority", result(2, 0, 3), nil, lagging, [4]exchange.Status{}, true},
+		{"no majority, and refusals", result(1, 0), failed(1, 11000, 3, 121), lagging, [4]exchange.Status{unknown, conflict, unknown, rejected}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			writes := []*syncer.Write{{}, {}, {Versioned: true}, {Versioned: true, Version: 3, Etag: 4}}
+			writes := []*exchange.Write{{}, {}, {Versioned: true}, {Versioned: true, Version: 3, Etag: 4}}
 			outcomes, err := counterOutcomes(writes, test.result, mongo.BulkWriteException{WriteErrors: test.errors, WriteConcernError: test.lag})
-			var got [4]syncer.Status
+			var got [4]exchange.Status
 			for i, o := range outcomes {
 				if got[i] = o.Status; (o.Status == unknown || o.Status == rejected) != (o.Err != nil) {
 					t.Errorf("write %d is %s because of %v", i, o.Status, o.Err)
@@ -84,23 +84,23 @@ func TestRefusal(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		e    mongo.WriteError
-		want syncer.Status
+		want exchange.Status
 	}{
-		{"duplicate _id", mongo.WriteError{Code: 11000}, syncer.Conflict},
-		{"validation", mongo.WriteError{Code: 121, Message: "Document failed validation"}, syncer.Rejected},
-		{"validation, by name", mongo.WriteError{Code: 3, Raw: codeName("DocumentValidationFailure")}, syncer.Rejected},
-		{"validation, by message", mongo.WriteError{Code: 3, Message: "Document failed validation: requestCounters"}, syncer.Rejected},
-		{"validation, by name in the message", mongo.WriteError{Code: 3, Message: "DocumentValidationFailure (…)"}, syncer.Rejected},
-		{"a user of that name", mongo.WriteError{Code: 112, Message: `WriteConflict on { username: "DocumentValidationFailure" }`}, syncer.Unknown},
-		{"another name", mongo.WriteError{Code: 3, Raw: codeName("LockTimeout")}, syncer.Unknown},
-		{"a count beyond 64 bits", mongo.WriteError{Code: 2}, syncer.Rejected},
-		{"no number", mongo.WriteError{Code: 14}, syncer.Rejected},
-		{"no document", mongo.WriteError{Code: 28}, syncer.Rejected},
-		{"two operators on a path", mongo.WriteError{Code: 40}, syncer.Rejected},
-		{"too large", mongo.WriteError{Code: 17419}, syncer.Rejected},
-		{"a deadlock", mongo.WriteError{Code: 112}, syncer.Unknown},
-		{"the primary steps down", mongo.WriteError{Code: 189}, syncer.Unknown},
-		{"without a code", mongo.WriteError{}, syncer.Unknown},
+		{"duplicate _id", mongo.WriteError{Code: 11000}, exchange.Conflict},
+		{"validation", mongo.WriteError{Code: 121, Message: "Document failed validation"}, exchange.Rejected},
+		{"validation, by name", mongo.WriteError{Code: 3, Raw: codeName("DocumentValidationFailure")}, exchange.Rejected},
+		{"validation, by message", mongo.WriteError{Code: 3, Message: "Document failed validation: requestCounters"}, exchange.Rejected},
+		{"validation, by name in the message", mongo.WriteError{Code: 3, Message: "DocumentValidationFailure (…)"}, exchange.Rejected},
+		{"a user of that name", mongo.WriteError{Code: 112, Message: `WriteConflict on { username: "DocumentValidationFailure" }`}, exchange.Unknown},
+		{"another name", mongo.WriteError{Code: 3, Raw: codeName("LockTimeout")}, exchange.Unknown},
+		{"a count beyond 64 bits", mongo.WriteError{Code: 2}, exchange.Rejected},
+		{"no number", mongo.WriteError{Code: 14}, exchange.Rejected},
+		{"no document", mongo.WriteError{Code: 28}, exchange.Rejected},
+		{"two operators on a path", mongo.WriteError{Code: 40}, exchange.Rejected},
+		{"too large", mongo.WriteError{Code: 17419}, exchange.Rejected},
+		{"a deadlock", mongo.WriteError{Code: 112}, exchange.Unknown},
+		{"the primary steps down", mongo.WriteError{Code: 189}, exchange.Unknown},
+		{"without a code", mongo.WriteError{}, exchange.Unknown},
 	} {
 		if got := refusal(test.e); got.Status != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got.Status, test.want)
@@ -135,7 +135,7 @@ func TestNoUsernameInErrors(t *testing.T) {
 		{Key: counts, Value: bson.D{{Key: strconv.Itoa(aFrame), Value: "2"}}},
 	})
 	r, err := writeOne(t.Context(), s, hotID, aWrite("me", 1, 1))
-	if err != nil || r.Status != syncer.Rejected || strings.Contains(r.Err.Error(), hotID.Username) || !strings.Contains(r.Err.Error(), "$inc") {
+	if err != nil || r.Status != exchange.Rejected || strings.Contains(r.Err.Error(), hotID.Username) || !strings.Contains(r.Err.Error(), "$inc") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -146,22 +146,22 @@ func TestStrangeReplies(t *testing.T) {
 	duplicate := func(index any) bson.A {
 		return bson.A{bson.D{{Key: "index", Value: index}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000"}}}
 	}
-	items := func() (list []syncer.Item) {
+	items := func() (list []exchange.Item) {
 		for k := range 3 {
-			list = append(list, syncer.Item{ID: keyID(k), Write: aWrite("me", 1, 1)})
+			list = append(list, exchange.Item{ID: keyID(k), Write: aWrite("me", 1, 1)})
 		}
 		return list
 	}
 	for name, test := range map[string]struct {
 		reply bson.D
-		want  [3]syncer.Status
+		want  [3]exchange.Status
 	}{
-		"fewer than were sent":    {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "nModified", Value: 2}}, [3]syncer.Status{}},
-		"no number":               {bson.D{{Key: "ok", Value: 1}}, [3]syncer.Status{}},
-		"broken off":              {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: duplicate(0)}}, [3]syncer.Status{syncer.Conflict}},
-		"an error of no write":    {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "writeErrors", Value: duplicate(99)}}, [3]syncer.Status{}},
-		"an error below zero":     {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "writeErrors", Value: duplicate(-1)}}, [3]syncer.Status{}},
-		"a failure of everything": {bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 13}, {Key: "errmsg", Value: "not authorized"}}, [3]syncer.Status{}},
+		"fewer than were sent":    {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "nModified", Value: 2}}, [3]exchange.Status{}},
+		"no number":               {bson.D{{Key: "ok", Value: 1}}, [3]exchange.Status{}},
+		"broken off":              {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: duplicate(0)}}, [3]exchange.Status{exchange.Conflict}},
+		"an error of no write":    {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "writeErrors", Value: duplicate(99)}}, [3]exchange.Status{}},
+		"an error below zero":     {bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 2}, {Key: "writeErrors", Value: duplicate(-1)}}, [3]exchange.Status{}},
+		"a failure of everything": {bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 13}, {Key: "errmsg", Value: "not authorized"}}, [3]exchange.Status{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openFake(t, test.reply)
@@ -192,7 +192,7 @@ func TestReadBrokenOff(t *testing.T) {
 	s := openFake(t, bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{
 		{Key: "id", Value: int64(5)}, {Key: "ns", Value: "x.ratelimits"}, {Key: "firstBatch", Value: bson.A{sound()}},
 	}}})
-	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: hotID, Read: true}, {ID: keyID(1), Read: true}})
+	results, err := s.Exchange(t.Context(), []exchange.Item{{ID: hotID, Read: true}, {ID: keyID(1), Read: true}})
 	if err == nil || len(results) != 2 {
 		t.Fatalf("got %+v, %v", results, err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/syncer"
 )
 
 // TestUnknownOutcome: a request or its reply is lost, or the request arrives after its sender gave
@@ -22,19 +22,19 @@ func TestUnknownOutcome(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		fault   mongotest.Fault
-		arrives int           // when a delayed request arrives: before or after the second attempt
-		second  syncer.Status // outcome of the second attempt
+		arrives int             // when a delayed request arrives: before or after the second attempt
+		second  exchange.Status // outcome of the second attempt
 	}{
-		{"request lost", mongotest.LoseRequest, 0, syncer.Applied},
-		{"reply lost", mongotest.LoseReply, 0, syncer.Conflict},
-		{"late, before", mongotest.Delay, before, syncer.Conflict},
-		{"late, after", mongotest.Delay, after, syncer.Applied},
+		{"request lost", mongotest.LoseRequest, 0, exchange.Applied},
+		{"reply lost", mongotest.LoseReply, 0, exchange.Conflict},
+		{"late, before", mongotest.Delay, before, exchange.Conflict},
+		{"late, after", mongotest.Delay, after, exchange.Applied},
 	} {
 		for _, versioned := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, versioned %t", test.name, versioned), func(t *testing.T) {
 				t.Parallel() // each waits for a new connection most of the time
 				s, direct, proxy := throughProxy(t)
-				mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+				mustApply(t, direct, aWrite("other", 1, 1), exchange.Applied)
 				w := onto(document(t, direct), aWrite("me", 7, 2), versioned)
 				proxy.Once("update", test.fault)
 				mustNotGuess(t, s, w)
@@ -45,7 +45,7 @@ func TestUnknownOutcome(t *testing.T) {
 				if test.arrives == after {
 					deliver(t, proxy, 1)
 				}
-				mustApply(t, s, again(w), syncer.Conflict)
+				mustApply(t, s, again(w), exchange.Conflict)
 				if r := document(t, s); counted(r) != 3 || r.Writers["me"] != 7 {
 					t.Errorf("the document is %+v", r)
 				}
@@ -66,14 +66,14 @@ func deliver(t *testing.T, p *mongotest.Proxy, want int) {
 func TestRecreated(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
-	mustApply(t, direct, aWrite("me", 1, 1), syncer.Applied)
+	mustApply(t, direct, aWrite("me", 1, 1), exchange.Applied)
 	w := onto(document(t, direct), aWrite("me", 7, 2), true)
 	proxy.Once("update", mongotest.Delay)
 	mustNotGuess(t, s, w)
 	check.OK(t, sweep(t.Context(), direct, time.Now().Add(2*time.Hour)))
-	mustApply(t, direct, aWrite("other", 1, 4), syncer.Applied)
+	mustApply(t, direct, aWrite("other", 1, 4), exchange.Applied)
 	deliver(t, proxy, 1)
-	mustApply(t, s, again(w), syncer.Applied)
+	mustApply(t, s, again(w), exchange.Applied)
 	check.Equal(t, "counted", counted(document(t, s)), 6)
 }
 
@@ -83,15 +83,15 @@ func TestHalfLost(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		command string
-		status  syncer.Status
+		status  exchange.Status
 		read    bool
 	}{
-		{"the write", "update", syncer.Unknown, true},
-		{"the read", "find", syncer.Applied, false},
+		{"the write", "update", exchange.Unknown, true},
+		{"the read", "find", exchange.Applied, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, proxy := throughProxy(t)
-			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+			mustApply(t, direct, aWrite("other", 1, 1), exchange.Applied)
 			var sent atomic.Bool
 			proxy.Decide(func(command string) mongotest.Fault { // each time: the driver repeats a read on its own
 				sent.Store(sent.Load() || command == "update")
@@ -100,12 +100,12 @@ func TestHalfLost(t *testing.T) {
 				}
 				return mongotest.Pass
 			})
-			var results []syncer.Result
+			var results []exchange.Result
 			var err error
 			// A lost reply costs the driver its connections. The driver may then give up the other
 			// command before it has a connection for it.
 			for try := 0; !sent.Load() && try < 50; try++ {
-				results, err = s.Exchange(t.Context(), []syncer.Item{
+				results, err = s.Exchange(t.Context(), []exchange.Item{
 					{ID: hotID, Write: aWrite("me", 7, 2), Read: true}, {ID: keyID(1), Write: aWrite("me", 8, 1)}, {ID: keyID(2), Read: true},
 				})
 			}
@@ -137,26 +137,26 @@ func TestServerAway(t *testing.T) {
 	proxy.Break()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	both, exchange := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
-	_, read := s.Exchange(ctx, []syncer.Item{{ID: hotID, Read: true}})
+	both, write := s.Exchange(ctx, []exchange.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
+	_, read := s.Exchange(ctx, []exchange.Item{{ID: hotID, Read: true}})
 	_, now := s.Now(ctx)
 	things := store.Table{Name: "things"}
 	_, put := s.Put(ctx, things, store.Record{Key: "a", Value: []byte("{}")}, store.Seen{})
 	list := s.List(ctx, things, store.Query{}, func(store.Record) error { return nil })
 	for name, err := range map[string]error{
-		"exchange": exchange, "read": read, "now": now, "put": put, "list": list, "ping": s.Ping(ctx),
+		"exchange": write, "read": read, "now": now, "put": put, "list": list, "ping": s.Ping(ctx),
 	} {
 		if err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, r := range both {
-		if r.Status != syncer.Unknown || r.Read {
+		if r.Status != exchange.Unknown || r.Read {
 			t.Errorf("the store guessed: %+v", r)
 		}
 	}
 	proxy.Restore()
-	mustApply(t, s, aWrite("me", 1, 1), syncer.Applied)
+	mustApply(t, s, aWrite("me", 1, 1), exchange.Applied)
 	check.Equal(t, "counted", counted(document(t, s)), 1)
 }
 

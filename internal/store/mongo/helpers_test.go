@@ -12,9 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/syncer"
 )
 
 // throughProxy opens a migrated store behind a proxy, and the same store directly.
@@ -33,20 +32,20 @@ func openAt(t *testing.T, uri, database string) *Store {
 	return s
 }
 
-var hotID = ratelimit.CounterID{ClientID: "shop", Username: "alice"}
+var hotID = exchange.CounterID{ClientID: "shop", Username: "alice"}
 
 const aFrame = 1622211780
 
 // aWrite returns an unversioned write that counts n.
-func aWrite(writer string, seq, n int64) *syncer.Write {
-	return &syncer.Write{
+func aWrite(writer string, seq, n int64) *exchange.Write {
+	return &exchange.Write{
 		NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: seq, Frame: 60_000,
-		Delta: []ratelimit.FrameCount{{Name: aFrame, Count: n}}, Expire: time.Now().Add(time.Hour),
+		Delta: []exchange.FrameCount{{Name: aFrame, Count: n}}, Expire: time.Now().Add(time.Hour),
 	}
 }
 
 // onto bases the write on a document, unless versioned is false.
-func onto(r *syncer.Record, w *syncer.Write, versioned bool) *syncer.Write {
+func onto(r *exchange.Record, w *exchange.Write, versioned bool) *exchange.Write {
 	if w.Versioned = versioned; versioned && r != nil {
 		w.Version, w.Etag = r.Version, r.Etag
 	}
@@ -54,22 +53,22 @@ func onto(r *syncer.Record, w *syncer.Write, versioned bool) *syncer.Write {
 }
 
 // again returns the same write, to be sent once more because its outcome is unknown.
-func again(w *syncer.Write) *syncer.Write {
+func again(w *exchange.Write) *exchange.Write {
 	next := *w
 	next.Versioned, next.Version, next.Etag, next.NewEtag = false, 0, 0, 1+rand.Int64N(1<<62)
 	return &next
 }
 
 // writeOne sends one write, with nothing to read.
-func writeOne(ctx context.Context, s *Store, id ratelimit.CounterID, w *syncer.Write) (syncer.Result, error) {
-	results, err := s.Exchange(ctx, []syncer.Item{{ID: id, Write: w}})
+func writeOne(ctx context.Context, s *Store, id exchange.CounterID, w *exchange.Write) (exchange.Result, error) {
+	results, err := s.Exchange(ctx, []exchange.Item{{ID: id, Write: w}})
 	if results == nil {
-		return syncer.Result{}, err
+		return exchange.Result{}, err
 	}
 	return results[0], err
 }
 
-func mustApply(t *testing.T, s *Store, w *syncer.Write, want syncer.Status) {
+func mustApply(t *testing.T, s *Store, w *exchange.Write, want exchange.Status) {
 	t.Helper()
 	if r, err := writeOne(t.Context(), s, hotID, w); err != nil || r.Status != want {
 		t.Fatalf("got %+v, %v, want %s", r, err, want)
@@ -77,23 +76,23 @@ func mustApply(t *testing.T, s *Store, w *syncer.Write, want syncer.Status) {
 }
 
 // mustNotGuess sends a write that gets no reply. Its outcome must be unknown.
-func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
+func mustNotGuess(t *testing.T, s *Store, w *exchange.Write) {
 	t.Helper()
-	if r, err := writeOne(t.Context(), s, hotID, w); err == nil || r.Status != syncer.Unknown {
+	if r, err := writeOne(t.Context(), s, hotID, w); err == nil || r.Status != exchange.Unknown {
 		t.Fatalf("the store guessed: %+v, %v", r, err)
 	}
 }
 
-func readOne(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
+func readOne(t *testing.T, s *Store, id exchange.CounterID) *exchange.Record {
 	t.Helper()
-	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
+	results, err := s.Exchange(t.Context(), []exchange.Item{{ID: id, Read: true}})
 	if err != nil || len(results) != 1 || !results[0].Read {
 		t.Fatalf("read: %+v, %v", results, err)
 	}
 	return results[0].Record
 }
 
-func document(t *testing.T, s *Store) *syncer.Record {
+func document(t *testing.T, s *Store) *exchange.Record {
 	t.Helper()
 	r := readOne(t, s, hotID)
 	if r == nil {
@@ -102,7 +101,7 @@ func document(t *testing.T, s *Store) *syncer.Record {
 	return r
 }
 
-func counted(r *syncer.Record) (n int64) {
+func counted(r *exchange.Record) (n int64) {
 	for _, f := range r.Frames {
 		n += f.Count
 	}

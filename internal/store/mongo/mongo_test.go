@@ -9,9 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 )
 
 // location migrates an empty database.
@@ -27,7 +27,7 @@ func location(t *testing.T) string {
 }
 
 // recordDocument returns the document that reads as the record.
-func recordDocument(r *syncer.Record) bson.D {
+func recordDocument(r *exchange.Record) bson.D {
 	doc := bson.D{
 		{Key: "_id", Value: counterID(r.ID)},
 		{Key: "version", Value: r.Version},

@@ -21,7 +21,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/migrations"
 )
 
@@ -39,7 +39,7 @@ type Store struct {
 
 var _ interface {
 	store.Backend
-	syncer.Store
+	exchange.Store
 } = (*Store)(nil)
 
 // Errors of [Open]. All come within [openTimeout].

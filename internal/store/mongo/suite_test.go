@@ -12,9 +12,9 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 )
 
 // target uses locations of the form "URI database".
@@ -29,7 +29,7 @@ var target = storetest.Target{
 	Sweep: func(ctx context.Context, b storetest.Backend, now time.Time) error {
 		return sweep(ctx, b.(*Store), now)
 	},
-	PutCounter: func(t *testing.T, b storetest.Backend, r syncer.Record) {
+	PutCounter: func(t *testing.T, b storetest.Backend, r exchange.Record) {
 		t.Helper()
 		putDocument(t, b.(*Store), recordDocument(&r))
 	},

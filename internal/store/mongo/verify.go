@@ -18,9 +18,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // CheckStatus is the outcome of one [Check].
@@ -186,8 +185,8 @@ type probe func(v *verifier, ctx context.Context) (string, error)
 // row is a write of a counter or a record, and its outcome on MongoDB.
 type row struct {
 	name  string
-	model func(id ratelimit.CounterID) mongo.WriteModel
-	want  syncer.Status
+	model func(id exchange.CounterID) mongo.WriteModel
+	want  exchange.Status
 	after bson.M // values of the document afterwards, by path; nil: absent. A nil map: the next row checks it.
 }
 
@@ -199,7 +198,7 @@ const (
 // expire is when the server may delete the documents: a day after the start of the process.
 var expire = time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
 
-type write = syncer.Write
+type write = exchange.Write
 
 // A server checks the first ten properties when it starts. Exact counts and records depend on the
 // first thirteen.
@@ -210,76 +209,76 @@ const (
 
 // relied has the properties in the order of docs/deployment.md. A test compares the two.
 var relied = []property{
-	{"unordered bulk goes on and names each error", "writes that never ran count as written, and counts are lost", bulk(false, syncer.Applied)},
-	{"ordered bulk stops at its first error", "the server ignores an option, and perhaps others too", bulk(true, syncer.Unknown)},
+	{"unordered bulk goes on and names each error", "writes that never ran count as written, and counts are lost", bulk(false, exchange.Applied)},
+	{"ordered bulk stops at its first error", "the server ignores an option, and perhaps others too", bulk(true, exchange.Unknown)},
 	{"versioned upsert of a moved document fails", "instances overwrite each other, and counts are lost or counted twice", upserts([]row{
-		{"a first write", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "etag": etag, "frame": 60_000, "requestCounters.2": 4}},
-		{"as seen", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"version": 2, "etag": etag + 1, "requestCounters.2": 8}},
-		{"another version", counter(write{Versioned: true, Version: 1, Etag: etag + 1}), syncer.Conflict, nil},
-		{"another etag", counter(write{Versioned: true, Version: 2, Etag: etag}), syncer.Conflict, bson.M{"version": 2, "requestCounters.2": 8}},
+		{"a first write", counter(write{Versioned: true}), exchange.Applied, bson.M{"version": 1, "etag": etag, "frame": 60_000, "requestCounters.2": 4}},
+		{"as seen", counter(write{Versioned: true, Version: 1, Etag: etag}), exchange.Applied, bson.M{"version": 2, "etag": etag + 1, "requestCounters.2": 8}},
+		{"another version", counter(write{Versioned: true, Version: 1, Etag: etag + 1}), exchange.Conflict, nil},
+		{"another etag", counter(write{Versioned: true, Version: 2, Etag: etag}), exchange.Conflict, bson.M{"version": 2, "requestCounters.2": 8}},
 	}, []row{
-		{"expired since", counter(write{Versioned: true, Version: 3, Etag: etag}), syncer.Applied, bson.M{"version": 4, "requestCounters.2": 4}},
+		{"expired since", counter(write{Versioned: true, Version: 3, Etag: etag}), exchange.Applied, bson.M{"version": 4, "requestCounters.2": 4}},
 	})},
 	{"fallback filter by the writer's sequence", "a write that is repeated after a lost reply is counted twice, or never", upserts([]row{
-		{"a first write by sequence", counter(write{}), syncer.Applied, bson.M{"version": 1, "frame": 60_000, "requestCounters.2": 4, "pruned": nil}},
-		{"a writer unknown", counter(write{Writer: "w1"}), syncer.Applied, bson.M{"version": 2, "requestCounters.2": 8, "writers.w0": seq, "writers.w1": seq}},
-		{"the same sequence", counter(write{}), syncer.Conflict, nil},
-		{"a higher sequence", counter(write{Seq: seq - 1}), syncer.Conflict, nil},
-		{"a lower sequence", counter(write{Seq: seq + 1}), syncer.Applied, bson.M{"version": 3, "requestCounters.2": 12, "writers.w0": seq + 1}},
-		{"another frame length", counter(write{Seq: seq + 2, Frame: 3_600_000}), syncer.Conflict, nil},
-		{"a writer is pruned", counter(write{Seq: seq + 2, Pruned: seq + 2}), syncer.Applied, bson.M{"version": 4, "pruned": seq + 2}},
-		{"pruned since", counter(write{Writer: "w2", Seq: seq + 2}), syncer.Conflict, nil},
-		{"pruned before", counter(write{Writer: "w2", Seq: seq + 3}), syncer.Applied, bson.M{"version": 5, "writers.w2": seq + 3, "pruned": seq + 2}},
+		{"a first write by sequence", counter(write{}), exchange.Applied, bson.M{"version": 1, "frame": 60_000, "requestCounters.2": 4, "pruned": nil}},
+		{"a writer unknown", counter(write{Writer: "w1"}), exchange.Applied, bson.M{"version": 2, "requestCounters.2": 8, "writers.w0": seq, "writers.w1": seq}},
+		{"the same sequence", counter(write{}), exchange.Conflict, nil},
+		{"a higher sequence", counter(write{Seq: seq - 1}), exchange.Conflict, nil},
+		{"a lower sequence", counter(write{Seq: seq + 1}), exchange.Applied, bson.M{"version": 3, "requestCounters.2": 12, "writers.w0": seq + 1}},
+		{"another frame length", counter(write{Seq: seq + 2, Frame: 3_600_000}), exchange.Conflict, nil},
+		{"a writer is pruned", counter(write{Seq: seq + 2, Pruned: seq + 2}), exchange.Applied, bson.M{"version": 4, "pruned": seq + 2}},
+		{"pruned since", counter(write{Writer: "w2", Seq: seq + 2}), exchange.Conflict, nil},
+		{"pruned before", counter(write{Writer: "w2", Seq: seq + 3}), exchange.Applied, bson.M{"version": 5, "writers.w2": seq + 3, "pruned": seq + 2}},
 	})},
 	{"removal of exactly the values that were read", "counts that arrive during a removal are lost", upserts([]row{
-		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
-		{"a new writer", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.1": 5, "requestCounters.2": 4}},
-		{"a count that has grown", counter(write{Seq: seq + 1, Remove: removal(1, 4, 7)}), syncer.Conflict, nil},
-		{"a count that is gone", counter(write{Seq: seq + 1, Remove: removal(3, 5, 7)}), syncer.Conflict, nil},
-		{"a writer that has written", counter(write{Seq: seq + 1, Remove: removal(1, 5, 6)}), syncer.Conflict, nil},
-		{"removed as seen", counter(write{Seq: seq + 1, Remove: removal(1, 5, 7), Pruned: 7}), syncer.Applied, bson.M{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), exchange.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"a new writer", counter(write{Versioned: true, Version: 1, Etag: etag}), exchange.Applied, bson.M{"requestCounters.1": 5, "requestCounters.2": 4}},
+		{"a count that has grown", counter(write{Seq: seq + 1, Remove: removal(1, 4, 7)}), exchange.Conflict, nil},
+		{"a count that is gone", counter(write{Seq: seq + 1, Remove: removal(3, 5, 7)}), exchange.Conflict, nil},
+		{"a writer that has written", counter(write{Seq: seq + 1, Remove: removal(1, 5, 6)}), exchange.Conflict, nil},
+		{"removed as seen", counter(write{Seq: seq + 1, Remove: removal(1, 5, 7), Pruned: 7}), exchange.Applied, bson.M{
 			"requestCounters.1": nil, "requestCounters.2": 8, "writers.w0": seq + 1, "writers.w1": nil, "pruned": 7,
 		}},
 	}, []row{
-		{"removed from nothing", counter(write{Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+		{"removed from nothing", counter(write{Remove: removal(1, 5, 7)}), exchange.Applied, bson.M{
 			"requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil, "frame": 60_000,
 		}},
 	})},
 	{"field order of an embedded _id", "documents of other programs are read as counters, or block them", upserts([]row{
-		{"fields in another order", swapped, syncer.Applied, nil},
-		{"fields in order", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "requestCounters.2": 4}},
+		{"fields in another order", swapped, exchange.Applied, nil},
+		{"fields in order", counter(write{Versioned: true}), exchange.Applied, bson.M{"version": 1, "requestCounters.2": 4}},
 	})},
 	{"$max on dates", "counters expire while they are in use, and counts are lost", upserts([]row{
-		{"a first date", counter(write{Versioned: true}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire)}},
-		{"an earlier date", counter(write{Versioned: true, Version: 1, Etag: etag, Expire: expire.Add(-time.Hour)}), syncer.Applied, bson.M{"version": 2, "expire": bson.NewDateTimeFromTime(expire)}},
-		{"a later date", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Expire: expire.Add(time.Hour)}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire.Add(time.Hour))}},
+		{"a first date", counter(write{Versioned: true}), exchange.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire)}},
+		{"an earlier date", counter(write{Versioned: true, Version: 1, Etag: etag, Expire: expire.Add(-time.Hour)}), exchange.Applied, bson.M{"version": 2, "expire": bson.NewDateTimeFromTime(expire)}},
+		{"a later date", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Expire: expire.Add(time.Hour)}), exchange.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire.Add(time.Hour))}},
 	})},
 	{"$unset beside $inc, all or nothing", "writes are half applied, and counts are wrong", upserts([]row{
-		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
-		{"$unset beside $inc", counter(write{Versioned: true, Version: 1, Etag: etag, Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), exchange.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"$unset beside $inc", counter(write{Versioned: true, Version: 1, Etag: etag, Remove: removal(1, 5, 7)}), exchange.Applied, bson.M{
 			"version": 2, "requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil,
 		}},
-		{"a rewrite", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Rewrite: true, Delta: count(1, 6)}), syncer.Applied, bson.M{"requestCounters.1": 6, "requestCounters.2": nil}},
-		{"one path twice", counter(write{Versioned: true, Version: 3, Etag: etag + 2, Delta: count(1, 7), Remove: removal(1, 6, 7)}), syncer.Rejected, bson.M{"version": 3, "requestCounters.1": 6}},
+		{"a rewrite", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Rewrite: true, Delta: count(1, 6)}), exchange.Applied, bson.M{"requestCounters.1": 6, "requestCounters.2": nil}},
+		{"one path twice", counter(write{Versioned: true, Version: 3, Etag: etag + 2, Delta: count(1, 7), Remove: removal(1, 6, 7)}), exchange.Rejected, bson.M{"version": 3, "requestCounters.1": 6}},
 	})},
 	{"$inc exact to 64 bits", "counts change by themselves", upserts([]row{
-		{"53 bits", counter(write{Versioned: true, Delta: count(2, 1<<53-3)}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 - 3}},
-		{"beyond 53 bits", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 + 1}},
-		{"beyond 64 bits", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Delta: count(2, math.MaxInt64)}), syncer.Rejected, bson.M{"version": 2, "requestCounters.2": 1<<53 + 1}},
+		{"53 bits", counter(write{Versioned: true, Delta: count(2, 1<<53-3)}), exchange.Applied, bson.M{"requestCounters.2": 1<<53 - 3}},
+		{"beyond 53 bits", counter(write{Versioned: true, Version: 1, Etag: etag}), exchange.Applied, bson.M{"requestCounters.2": 1<<53 + 1}},
+		{"beyond 64 bits", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Delta: count(2, math.MaxInt64)}), exchange.Rejected, bson.M{"version": 2, "requestCounters.2": 1<<53 + 1}},
 	})},
 	{"range of _ids", "lists of a client's counters, and resets, miss some counters or include others", (*verifier).rangeOfIDs},
 	{"one document under many writers", "counts are lost, and codes or refresh tokens are claimed twice", (*verifier).manyWriters},
 	{"records and the trail", "changes overwrite each other, and revocations are lost", upserts([]row{
-		{"a new record", record(0, 0), syncer.Applied, bson.M{"version": 1, "nonce": 5, "value.a": 1, "gone": nil}},
-		{"a record that is there", record(0, 0), syncer.Conflict, nil},
-		{"another record", record(1, 6), syncer.Conflict, nil},
-		{"another version", record(2, 5), syncer.Conflict, nil},
-		{"a record as seen", record(1, 5), syncer.Applied, bson.M{"version": 2, "value.a": 1}},
-		{"the same version", deletion(2), syncer.Conflict, nil},
-		{"an older record", deletion(3), syncer.Applied, bson.M{"version": 3, "value": nil, "gone": true}},
-		{"a tombstone", record(0, 0), syncer.Applied, bson.M{"version": 1, "value.a": 1, "gone": nil}},
+		{"a new record", record(0, 0), exchange.Applied, bson.M{"version": 1, "nonce": 5, "value.a": 1, "gone": nil}},
+		{"a record that is there", record(0, 0), exchange.Conflict, nil},
+		{"another record", record(1, 6), exchange.Conflict, nil},
+		{"another version", record(2, 5), exchange.Conflict, nil},
+		{"a record as seen", record(1, 5), exchange.Applied, bson.M{"version": 2, "value.a": 1}},
+		{"the same version", deletion(2), exchange.Conflict, nil},
+		{"an older record", deletion(3), exchange.Applied, bson.M{"version": 3, "value": nil, "gone": true}},
+		{"a tombstone", record(0, 0), exchange.Applied, bson.M{"version": 1, "value.a": 1, "gone": nil}},
 	}, []row{
-		{"a first record", deletion(3), syncer.Applied, bson.M{"version": 3, "gone": true}},
+		{"a first record", deletion(3), exchange.Applied, bson.M{"version": 3, "gone": true}},
 	})},
 	{"connected to a primary", "reads are stale, and writes are refused", (*verifier).primary},
 	{"server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
@@ -287,57 +286,57 @@ var relied = []property{
 }
 
 // counter returns a write of a counter, with usual values for the zero fields of w.
-func counter(w write) func(ratelimit.CounterID) mongo.WriteModel {
+func counter(w write) func(exchange.CounterID) mongo.WriteModel {
 	w.NewEtag, w.Writer, w.Seq = etag+w.Version, cmp.Or(w.Writer, "w0"), cmp.Or(w.Seq, seq)
 	w.Frame, w.Expire = cmp.Or(w.Frame, 60_000), cmp.Or(w.Expire, expire)
 	if w.Delta == nil {
 		w.Delta = count(2, 4)
 	}
-	return func(id ratelimit.CounterID) mongo.WriteModel { return counterModel(id, &w) }
+	return func(id exchange.CounterID) mongo.WriteModel { return counterModel(id, &w) }
 }
 
-func count(frame, n int64) []ratelimit.FrameCount {
-	return []ratelimit.FrameCount{{Name: frame, Count: n}}
+func count(frame, n int64) []exchange.FrameCount {
+	return []exchange.FrameCount{{Name: frame, Count: n}}
 }
 
 // removal removes a frame and the writer w1, if they still have these values.
-func removal(frame, n, seq int64) syncer.Removal {
-	return syncer.Removal{Frames: count(frame, n), Writers: []syncer.WriterSeq{{Writer: "w1", Seq: seq}}}
+func removal(frame, n, seq int64) exchange.Removal {
+	return exchange.Removal{Frames: count(frame, n), Writers: []exchange.WriterSeq{{Writer: "w1", Seq: seq}}}
 }
 
 // swapped is a first write with the fields of the _id in the other order.
-func swapped(id ratelimit.CounterID) mongo.WriteModel {
+func swapped(id exchange.CounterID) mongo.WriteModel {
 	w := counter(write{})(id).(*mongo.UpdateOneModel)
 	slices.Reverse(w.Filter.(bson.D)[0].Value.(bson.D))
 	return w
 }
 
 // record returns a write of a record that depends on a state; zero: there is no record.
-func record(version, nonce int64) func(ratelimit.CounterID) mongo.WriteModel {
+func record(version, nonce int64) func(exchange.CounterID) mongo.WriteModel {
 	set := bson.D{{Key: "value", Value: field("a", 1)}, {Key: "version", Value: version + 1}, {Key: "nonce", Value: int64(5)}}
-	return func(id ratelimit.CounterID) mongo.WriteModel {
+	return func(id exchange.CounterID) mongo.WriteModel {
 		seen := inState(counterID(id), store.Seen{Version: version, Nonce: nonce})
 		return mongo.NewUpdateOneModel().SetFilter(seen).SetUpdate(replacing(set)).SetUpsert(true)
 	}
 }
 
 // deletion returns the write of a tombstone by an entry of the trail.
-func deletion(version int64) func(ratelimit.CounterID) mongo.WriteModel {
-	return func(id ratelimit.CounterID) mongo.WriteModel {
+func deletion(version int64) func(exchange.CounterID) mongo.WriteModel {
+	return func(id exchange.CounterID) mongo.WriteModel {
 		return newer(counterID(id), version, tombstone(version, 5))
 	}
 }
 
 // id returns an ID for a new document.
-func (v *verifier) id() ratelimit.CounterID {
-	id := ratelimit.CounterID{ClientID: v.client, Username: strconv.Itoa(len(v.ids))}
+func (v *verifier) id() exchange.CounterID {
+	id := exchange.CounterID{ClientID: v.client, Username: strconv.Itoa(len(v.ids))}
 	doc := counterID(id)
 	v.ids = append(v.ids, doc, bson.D{doc[1], doc[0]})
 	return id
 }
 
 // send sends writes in one bulk. It returns the same outcomes as an exchange.
-func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]syncer.Result, error) {
+func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]exchange.Result, error) {
 	result, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
 	var failed mongo.BulkWriteException
 	if err != nil && (!errors.As(err, &failed) || failed.WriteConcernError != nil) {
@@ -364,12 +363,12 @@ func upserts(documents ...[]row) probe {
 
 // upsert sends the write of a row and returns how the outcome differs from MongoDB's. A server may
 // refuse a write with another error code than MongoDB.
-func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) error {
+func (v *verifier) upsert(ctx context.Context, id exchange.CounterID, r *row) error {
 	got, err := v.send(ctx, false, r.model(id))
 	if err != nil {
 		return err
 	}
-	refused := r.want == syncer.Rejected && got[0].Err != nil
+	refused := r.want == exchange.Rejected && got[0].Err != nil
 	switch {
 	case got[0].Status != r.want && !refused:
 		return differs("%s: the write is %s, not %s: %v", r.name, got[0].Status, r.want, got[0].Err)
@@ -390,7 +389,7 @@ func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) e
 // bulk returns a probe that sends three writes in one bulk. The second one conflicts, and the
 // others must get the given status. In a bulk that stops, that is Unknown, because the reply does
 // not account for all writes.
-func bulk(ordered bool, others syncer.Status) probe {
+func bulk(ordered bool, others exchange.Status) probe {
 	return func(v *verifier, ctx context.Context) (string, error) {
 		first, next := counter(write{Versioned: true}), counter(write{Versioned: true, Version: 1, Etag: etag})
 		a, b := v.id(), v.id()
@@ -399,7 +398,7 @@ func bulk(ordered bool, others syncer.Status) probe {
 			return "", err
 		}
 		got, err := v.send(ctx, ordered, next(a), first(b), first(v.id()))
-		if err == nil && (got[0].Status != others || got[1].Status != syncer.Conflict || got[2].Status != others) {
+		if err == nil && (got[0].Status != others || got[1].Status != exchange.Conflict || got[2].Status != others) {
 			err = differs("the second of three writes conflicts, and the reply says: %v", got)
 		}
 		return "", err
@@ -409,12 +408,12 @@ func bulk(ordered bool, others syncer.Status) probe {
 // rangeOfIDs lists the counters of one of two clients as a range of _ids. In a scratch collection it also deletes
 // the range.
 func (v *verifier) rangeOfIDs(ctx context.Context) (string, error) {
-	a, b := ratelimit.CounterID{ClientID: v.client + " range"}, ratelimit.CounterID{ClientID: v.client + " range next"}
+	a, b := exchange.CounterID{ClientID: v.client + " range"}, exchange.CounterID{ClientID: v.client + " range next"}
 	v.ids = append(v.ids, counterID(a), counterID(b))
 	if _, err := v.send(ctx, false, counter(write{})(a), counter(write{})(b)); err != nil {
 		return "", err
 	}
-	has := func(id ratelimit.CounterID, want int) error {
+	has := func(id exchange.CounterID, want int) error {
 		list, err := v.store.CountersOf(ctx, id.ClientID, nil, 2)
 		if err == nil && len(list) != want {
 			err = differs("the range of a client's counters has %d, not %d", len(list), want)

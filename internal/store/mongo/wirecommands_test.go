@@ -13,9 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/syncer"
 )
 
 // wireLog has the commands on the counters that pass through a proxy, as JSON.
@@ -70,7 +69,7 @@ func (l *wireLog) take() []string {
 
 // wireWrite is a write by me with sequence 7, and the parts of its statement that depend on its form.
 type wireWrite struct {
-	write    syncer.Write
+	write    exchange.Write
 	q        string // the condition, besides the _id
 	inc, set string
 	max      string
@@ -84,19 +83,19 @@ func wireWrites() []wireWrite {
 		unset     = `,"$unset":{"requestCounters.60":"","writers.x":""}`
 		increment = `,"requestCounters.120":4L`
 	)
-	delta := []ratelimit.FrameCount{{Name: 120, Count: 4}}
-	remove := syncer.Removal{Frames: []ratelimit.FrameCount{{Name: 60, Count: 5}}, Writers: []syncer.WriterSeq{{Writer: "x", Seq: 6}}}
+	delta := []exchange.FrameCount{{Name: 120, Count: 4}}
+	remove := exchange.Removal{Frames: []exchange.FrameCount{{Name: 60, Count: 5}}, Writers: []exchange.WriterSeq{{Writer: "x", Seq: 6}}}
 	return []wireWrite{
-		{write: syncer.Write{Versioned: true, Delta: delta}, q: `"version":{"$in":[0L,null]},"etag":{"$in":[0L,null]}`, inc: increment},
-		{write: syncer.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Remove: remove}, q: asRead, inc: increment, others: unset},
-		{write: syncer.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Rewrite: true}, q: asRead, set: `,"requestCounters":{"120":4L}`},
-		{write: syncer.Write{Version: 2, Etag: 3, Delta: delta}, q: sequence, inc: increment},
+		{write: exchange.Write{Versioned: true, Delta: delta}, q: `"version":{"$in":[0L,null]},"etag":{"$in":[0L,null]}`, inc: increment},
+		{write: exchange.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Remove: remove}, q: asRead, inc: increment, others: unset},
+		{write: exchange.Write{Versioned: true, Version: 2, Etag: 3, Delta: delta, Rewrite: true}, q: asRead, set: `,"requestCounters":{"120":4L}`},
+		{write: exchange.Write{Version: 2, Etag: 3, Delta: delta}, q: sequence, inc: increment},
 		{
-			write: syncer.Write{Delta: delta, Remove: remove, Pruned: 6}, q: sequence + `,"requestCounters.60":5L,"writers.x":6L`,
+			write: exchange.Write{Delta: delta, Remove: remove, Pruned: 6}, q: sequence + `,"requestCounters.60":5L,"writers.x":6L`,
 			inc: increment, max: `,"pruned":6L`, others: unset,
 		},
-		{write: syncer.Write{Delta: []ratelimit.FrameCount{{Name: 120, Count: -4}}}, q: sequence, inc: `,"requestCounters.120":-4L`},
-		{write: syncer.Write{}, q: sequence, others: `,"$setOnInsert":{"requestCounters":{}}`},
+		{write: exchange.Write{Delta: []exchange.FrameCount{{Name: 120, Count: -4}}}, q: sequence, inc: `,"requestCounters.120":-4L`},
+		{write: exchange.Write{}, q: sequence, others: `,"$setOnInsert":{"requestCounters":{}}`},
 	}
 }
 
@@ -113,12 +112,12 @@ func TestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
 	log := logCommands(proxy)
-	var items []syncer.Item
+	var items []exchange.Item
 	var updates, ids []string
 	for i, form := range wireWrites() {
 		w := form.write
 		w.NewEtag, w.Writer, w.Seq, w.Frame, w.Expire = 9, "me", 7, 60, time.UnixMilli(4_000_000_000_000)
-		items = append(items, syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprint(i), Limit: "l"}, Write: &w, Read: true})
+		items = append(items, exchange.Item{ID: exchange.CounterID{ClientID: "shop", Username: fmt.Sprint(i), Limit: "l"}, Write: &w, Read: true})
 		id := fmt.Sprintf(`{"clientId":"shop","username":"%d","limit":"l"}`, i)
 		ids = append(ids, id)
 		updates = append(updates, fmt.Sprintf(`{"q":{"_id":%s,%s},"u":{"$inc":{"version":1L%s},"$set":{"etag":9L,"frame":60L%s},`+
@@ -163,17 +162,17 @@ func TestLargestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
 	log := logCommands(proxy)
-	items := make([]syncer.Item, syncer.MaxBatch+1)
+	items := make([]exchange.Item, exchange.MaxBatch+1)
 	for i := range items {
-		items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("%05d", i)}, Write: aWrite("me", 1, 1), Read: true}
+		items[i] = exchange.Item{ID: exchange.CounterID{ClientID: "shop", Username: fmt.Sprintf("%05d", i)}, Write: aWrite("me", 1, 1), Read: true}
 	}
 	if _, err := s.Exchange(t.Context(), items); err == nil || len(log.take()) > 0 {
 		t.Errorf("too large an exchange: %v", err)
 	}
-	results, err := s.Exchange(t.Context(), items[:syncer.MaxBatch])
+	results, err := s.Exchange(t.Context(), items[:exchange.MaxBatch])
 	check.OK(t, err)
 	for i, r := range results {
-		if r.Status != syncer.Applied || !r.Read {
+		if r.Status != exchange.Applied || !r.Read {
 			t.Fatalf("item %d: %+v", i, r)
 		}
 	}
@@ -188,19 +187,19 @@ func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	log := logCommands(proxy)
 	broken := aWrite("me", 1, 1)
 	broken.Writer = "a.b"
-	strange := ratelimit.CounterID{ClientID: "shop", Username: "\xff"}
+	strange := exchange.CounterID{ClientID: "shop", Username: "\xff"}
 	for name, test := range map[string]struct {
-		item syncer.Item
+		item exchange.Item
 		sent string
 	}{
-		"nothing":              {syncer.Item{ID: hotID}, ""},
-		"a write":              {syncer.Item{ID: hotID, Write: aWrite("me", 1, 1)}, "update"},
-		"a refused write":      {syncer.Item{ID: hotID, Write: broken}, ""},
-		"a name that is none":  {syncer.Item{ID: strange, Write: aWrite("me", 1, 1), Read: true}, ""},
-		"refused, but read":    {syncer.Item{ID: hotID, Write: broken, Read: true}, "find"},
-		"nothing of that name": {syncer.Item{ID: strange, Read: true}, ""},
+		"nothing":              {exchange.Item{ID: hotID}, ""},
+		"a write":              {exchange.Item{ID: hotID, Write: aWrite("me", 1, 1)}, "update"},
+		"a refused write":      {exchange.Item{ID: hotID, Write: broken}, ""},
+		"a name that is none":  {exchange.Item{ID: strange, Write: aWrite("me", 1, 1), Read: true}, ""},
+		"refused, but read":    {exchange.Item{ID: hotID, Write: broken, Read: true}, "find"},
+		"nothing of that name": {exchange.Item{ID: strange, Read: true}, ""},
 	} {
-		_, err := s.Exchange(t.Context(), []syncer.Item{test.item})
+		_, err := s.Exchange(t.Context(), []exchange.Item{test.item})
 		check.OK(t, err)
 		if sent := strings.Join(log.take(), " "); (sent == "") != (test.sent == "") || !strings.HasPrefix(sent, `{"`+test.sent) && sent != "" {
 			t.Errorf("%s: sent was %s", name, sent)
@@ -219,8 +218,8 @@ func TestPrimaryOnTheWire(t *testing.T) {
 	check.OK(t, err)
 	s := newStore(client, "x")
 	defer func() { _ = s.Close() }()
-	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
-	if err == nil || results[0].Status != syncer.Applied { // the server cannot find
+	results, err := s.Exchange(t.Context(), []exchange.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
+	if err == nil || results[0].Status != exchange.Applied { // the server cannot find
 		t.Errorf("got %+v, %v", results, err)
 	}
 	for _, command := range log.take() {
@@ -230,6 +229,6 @@ func TestPrimaryOnTheWire(t *testing.T) {
 	}
 }
 
-func keyID(k int) ratelimit.CounterID {
-	return ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
+func keyID(k int) exchange.CounterID {
+	return exchange.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
 }

@@ -8,8 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/memstore"
 )
 
@@ -25,21 +24,21 @@ func TestSimulatedSizes(t *testing.T) {
 			t.Errorf("%s: %d bytes are taken for %d", what, estimate, len(b))
 		}
 	}
-	ids := []ratelimit.CounterID{{ClientID: "client", Username: "user-123456"}, {ClientID: "a-longer-client-id", Username: "someone@example.com", Limit: "per-second"}}
-	frames := []ratelimit.FrameCount{{Name: 1_800_000_000, Count: 3}, {Name: 1_800_000_060, Count: 1}}
+	ids := []exchange.CounterID{{ClientID: "client", Username: "user-123456"}, {ClientID: "a-longer-client-id", Username: "someone@example.com", Limit: "per-second"}}
+	frames := []exchange.FrameCount{{Name: 1_800_000_000, Count: 3}, {Name: 1_800_000_060, Count: 1}}
 	for _, id := range ids {
 		for _, versioned := range []bool{true, false} {
 			for n := 1; n <= len(frames); n++ {
-				w := syncer.Write{
+				w := exchange.Write{
 					Versioned: versioned, Version: 5, Etag: 1 << 61, NewEtag: 1 << 60, Writer: "0123456789abcdef", Seq: 1 << 60, Frame: 60_000,
-					Delta: frames[:n], Expire: time.Unix(1_800_000_300, 0), Remove: ratelimit.Removal{Writers: []ratelimit.WriterSeq{{Writer: "0123456789abcdee", Seq: 1 << 59}}[:n%2]},
+					Delta: frames[:n], Expire: time.Unix(1_800_000_300, 0), Remove: exchange.Removal{Writers: []exchange.WriterSeq{{Writer: "0123456789abcdee", Seq: 1 << 59}}[:n%2]},
 				}
-				it := syncer.Item{ID: id, Write: &w}
+				it := exchange.Item{ID: id, Write: &w}
 				near("write", memstore.WriteBytes(&it), bson.D{{Key: "q", Value: counterFilter(id, &w)}, {Key: "u", Value: counterUpdate(&w)}, {Key: "upsert", Value: true}})
 			}
 		}
 		for n := range len(frames) + 1 {
-			r := &syncer.Record{ID: id, Frames: frames[:n], Writers: map[string]int64{}}
+			r := &exchange.Record{ID: id, Frames: frames[:n], Writers: map[string]int64{}}
 			writers, stored := bson.D{}, bson.D{}
 			for i := range 4 * n {
 				name := "0123456789abcde" + string(rune('a'+i))
@@ -50,7 +49,7 @@ func TestSimulatedSizes(t *testing.T) {
 				stored = append(stored, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
 			}
 			asked := bson.D{{Key: "0", Value: counterID(id)}}
-			near("document", memstore.ReadBytes(&syncer.Item{ID: id, Read: true}, r), bson.D{
+			near("document", memstore.ReadBytes(&exchange.Item{ID: id, Read: true}, r), bson.D{
 				{Key: "_id", Value: counterID(id)},
 				{Key: "version", Value: int64(7)},
 				{Key: "etag", Value: int64(1 << 60)},

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // Get implements [store.Backend].
@@ -91,23 +91,23 @@ func (b *Backend) Unreadable(table, key string, err error) { b.o.Observer.Unread
 // Close implements [store.Backend].
 func (b *Backend) Close() error { return b.backend.Close() }
 
-// Counters is a [syncer.Store]. Its operations are observed and never wait.
+// Counters is a [exchange.Store]. Its operations are observed and never wait.
 type Counters struct {
-	backend  syncer.Store
+	backend  exchange.Store
 	observer Observer
 }
 
 // NewCounters returns the counters of a backend, observed.
-func NewCounters(b syncer.Store, o Observer) *Counters { return &Counters{b, o} }
+func NewCounters(b exchange.Store, o Observer) *Counters { return &Counters{b, o} }
 
-// Exchange implements [syncer.Store].
-func (c *Counters) Exchange(ctx context.Context, items []syncer.Item) (_ []syncer.Result, err error) {
+// Exchange implements [exchange.Store].
+func (c *Counters) Exchange(ctx context.Context, items []exchange.Item) (_ []exchange.Result, err error) {
 	ctx, end := c.observer.Begin(ctx, "exchange_counters")
 	defer func() { end(failed(err)) }()
 	return c.backend.Exchange(ctx, items)
 }
 
-// Now implements [syncer.Store].
+// Now implements [exchange.Store].
 func (c *Counters) Now(ctx context.Context) (_ time.Time, err error) {
 	ctx, end := c.observer.Begin(ctx, "get_clock")
 	defer func() { end(failed(err)) }()

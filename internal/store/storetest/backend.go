@@ -13,13 +13,13 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // Backend is a backend with counters.
 type Backend interface {
 	store.Backend
-	syncer.Store
+	exchange.Store
 	byClient
 }
 
@@ -46,7 +46,7 @@ type Target struct {
 	// SpoilEntry has ways to make an entry of the trail unreadable. Its number stays.
 	SpoilEntry map[string]func(t *testing.T, b Backend, number int64)
 	// PutCounter stores the document of a counter unchanged, as if another program had written it.
-	PutCounter func(t *testing.T, b Backend, r syncer.Record)
+	PutCounter func(t *testing.T, b Backend, r exchange.Record)
 }
 
 // Faults breaks or delays a writing command. Commands are counted from the call, from 1.
@@ -113,9 +113,12 @@ func Run(t *testing.T, target Target) {
 		runFaults(t, target)
 	}
 	RunCounters(t, CounterTarget{
-		Fresh: func(t *testing.T) syncer.Store { t.Helper(); return suite{T: t, Target: target}.fresh().Backend },
-		Put:   func(t *testing.T, s syncer.Store, r syncer.Record) { t.Helper(); target.PutCounter(t, s.(Backend), r) },
-		Sweep: func(ctx context.Context, s syncer.Store, now time.Time) error {
+		Fresh: func(t *testing.T) exchange.Store { t.Helper(); return suite{T: t, Target: target}.fresh().Backend },
+		Put: func(t *testing.T, s exchange.Store, r exchange.Record) {
+			t.Helper()
+			target.PutCounter(t, s.(Backend), r)
+		},
+		Sweep: func(ctx context.Context, s exchange.Store, now time.Time) error {
 			return target.Sweep(ctx, s.(Backend), now)
 		},
 	})

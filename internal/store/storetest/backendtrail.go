@@ -13,7 +13,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // trailNext: only an entry with the next number is accepted. Any other is refused, and changes nothing.
@@ -266,8 +266,8 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 	_, errs["Put volatile"] = s.Put(ctx, volatile, numbered("new", 1), store.Seen{})
 	_, errs["Append"] = s.Append(ctx, entry(3), writing("new", 1))
 	_, _, errs["Trail"] = s.Trail(ctx, store.Mark{}, 10)
-	_, errs["Exchange to write"] = s.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Write: adding("me", 1)}})
-	_, errs["Exchange to read"] = s.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Read: true}})
+	_, errs["Exchange to write"] = s.Exchange(ctx, []exchange.Item{{ID: counterID("new"), Write: adding("me", 1)}})
+	_, errs["Exchange to read"] = s.Exchange(ctx, []exchange.Item{{ID: counterID("new"), Read: true}})
 	_, errs["Now"] = s.Now(ctx)
 	if sweeper, ok := s.Backend.(store.Sweeper); ok {
 		_, errs["Sweep"] = sweeper.Sweep(ctx, Epoch.AddDate(1, 0, 0))

@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
-// modelDocument is a document as the contract of [syncer.Store] defines it.
+// modelDocument is a document as the contract of [exchange.Store] defines it.
 type modelDocument struct {
 	version, etag, frame, pruned int64
 	writers                      map[string]int64
@@ -22,7 +21,7 @@ type modelDocument struct {
 }
 
 // meets reports whether the condition of a write holds. Without a document, d is nil.
-func (d *modelDocument) meets(w *syncer.Write) bool {
+func (d *modelDocument) meets(w *exchange.Write) bool {
 	switch {
 	case d == nil:
 		return !w.Versioned || w.Version == 0 && w.Etag == 0
@@ -41,7 +40,7 @@ func (d *modelDocument) meets(w *syncer.Write) bool {
 }
 
 // after returns the document that a write leaves.
-func (d *modelDocument) after(w *syncer.Write) *modelDocument {
+func (d *modelDocument) after(w *exchange.Write) *modelDocument {
 	next := modelDocument{writers: map[string]int64{}, counts: map[int64]int64{}}
 	if d != nil {
 		next = *d
@@ -68,13 +67,13 @@ func (d *modelDocument) after(w *syncer.Write) *modelDocument {
 }
 
 // record returns the document as a store must return it.
-func (d *modelDocument) record(id ratelimit.CounterID) *syncer.Record {
+func (d *modelDocument) record(id exchange.CounterID) *exchange.Record {
 	if d == nil {
 		return nil
 	}
-	r := &syncer.Record{ID: id, Version: d.version, Etag: d.etag, Frame: d.frame, Pruned: d.pruned, Writers: d.writers}
+	r := &exchange.Record{ID: id, Version: d.version, Etag: d.etag, Frame: d.frame, Pruned: d.pruned, Writers: d.writers}
 	for _, name := range slices.Sorted(maps.Keys(d.counts)) {
-		r.Frames = append(r.Frames, ratelimit.FrameCount{Name: name, Count: d.counts[name]})
+		r.Frames = append(r.Frames, exchange.FrameCount{Name: name, Count: d.counts[name]})
 	}
 	return r
 }
@@ -89,11 +88,11 @@ func (c chance) near(n int64) int64 { return n + []int64{0, 0, 0, 0, 1, -1, -2}[
 
 // write returns a random write. It often depends on a document as it is, and sometimes on one that
 // differs in one value.
-func (c chance) write(d *modelDocument) *syncer.Write {
+func (c chance) write(d *modelDocument) *exchange.Write {
 	if d == nil {
 		d = &modelDocument{frame: minute}
 	}
-	w := &syncer.Write{
+	w := &exchange.Write{
 		Versioned: c.one(2), Version: d.version, Etag: d.etag, NewEtag: 1 + c.Int64N(1<<62), Frame: d.frame,
 		Writer: string(rune('a' + c.IntN(4))), Expire: Epoch.Add(time.Duration(c.IntN(4)) * time.Hour),
 	}
@@ -114,7 +113,7 @@ func (c chance) write(d *modelDocument) *syncer.Write {
 	c.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
 	if w.Rewrite = w.Versioned && c.one(5); !w.Rewrite {
 		for range c.IntN(3) {
-			w.Remove.Frames = append(w.Remove.Frames, ratelimit.FrameCount{Name: free[0], Count: c.near(d.counts[free[0]])})
+			w.Remove.Frames = append(w.Remove.Frames, exchange.FrameCount{Name: free[0], Count: c.near(d.counts[free[0]])})
 			free = free[1:]
 		}
 	}
@@ -123,12 +122,12 @@ func (c chance) write(d *modelDocument) *syncer.Write {
 		counts++
 	}
 	for range counts {
-		w.Delta = append(w.Delta, ratelimit.FrameCount{Name: free[0], Count: c.Int64N(8) - 2})
+		w.Delta = append(w.Delta, exchange.FrameCount{Name: free[0], Count: c.Int64N(8) - 2})
 		free = free[1:]
 	}
 	for _, writer := range []string{"a", "b", "x"} {
 		if writer != w.Writer && c.one(6) {
-			w.Remove.Writers = append(w.Remove.Writers, syncer.WriterSeq{Writer: writer, Seq: max(c.near(d.writers[writer]), 1)})
+			w.Remove.Writers = append(w.Remove.Writers, exchange.WriterSeq{Writer: writer, Seq: max(c.near(d.writers[writer]), 1)})
 		}
 	}
 	return w
@@ -141,15 +140,15 @@ func counterModel(t *testing.T, s fixture) {
 	const keys, rounds = 24, 60
 	c := chance{rand.New(rand.NewPCG(1, 2))}
 	model := make([]*modelDocument, keys)
-	seen := map[syncer.Status]int{}
+	seen := map[exchange.Status]int{}
 	for range rounds {
-		items := make([]syncer.Item, keys)
+		items := make([]exchange.Item, keys)
 		for k := range items {
-			if items[k] = (syncer.Item{ID: counterID(strconv.Itoa(100 + k)), Read: !c.one(3)}); !c.one(5) {
+			if items[k] = (exchange.Item{ID: counterID(strconv.Itoa(100 + k)), Read: !c.one(3)}); !c.one(5) {
 				items[k].Write = c.write(model[k])
 			}
 		}
-		for k, got := range exchange(t, s, items...) {
+		for k, got := range exchanged(t, s, items...) {
 			it, before := &items[k], model[k]
 			if it.Write != nil {
 				seen[got.Status]++
@@ -184,27 +183,27 @@ func counterModel(t *testing.T, s fixture) {
 	for k, d := range model {
 		equal(t, "the document at the end", d.record(counterID(strconv.Itoa(100+k))), load(t, s, counterID(strconv.Itoa(100+k))))
 	}
-	if seen[syncer.Applied] < 300 || seen[syncer.Conflict] < 100 {
+	if seen[exchange.Applied] < 300 || seen[exchange.Conflict] < 100 {
 		t.Errorf("the outcomes are %v: the test is blind", seen)
 	}
 }
 
 // modelResult returns the document after a write with an outcome that must be right. A write that
 // depends on a document that is gone may be refused, or create a document with an unknown outcome.
-func modelResult(t *testing.T, before *modelDocument, w *syncer.Write, got syncer.Status) *modelDocument {
+func modelResult(t *testing.T, before *modelDocument, w *exchange.Write, got exchange.Status) *modelDocument {
 	t.Helper()
-	want := syncer.Conflict
+	want := exchange.Conflict
 	if before.meets(w) {
-		want = syncer.Applied
+		want = exchange.Applied
 	}
-	if gone := before == nil && want == syncer.Conflict; got != want && (!gone || got != syncer.Unknown) {
+	if gone := before == nil && want == exchange.Conflict; got != want && (!gone || got != exchange.Unknown) {
 		t.Errorf("%+v onto %+v is %s, want %s", w, before, got, want)
 	}
-	if got == syncer.Conflict {
+	if got == exchange.Conflict {
 		return before
 	}
 	after := before.after(w)
-	if got == syncer.Unknown {
+	if got == exchange.Unknown {
 		after.version += w.Version
 	}
 	return after

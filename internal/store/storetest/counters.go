@@ -11,18 +11,17 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
-// CounterTarget is a [syncer.Store] under test.
+// CounterTarget is a [exchange.Store] under test.
 type CounterTarget struct {
 	// Fresh opens an empty store that is closed when the test ends.
-	Fresh func(t *testing.T) syncer.Store
+	Fresh func(t *testing.T) exchange.Store
 	// Put stores a document unchanged, as if another program had written it.
-	Put func(t *testing.T, s syncer.Store, r syncer.Record)
+	Put func(t *testing.T, s exchange.Store, r exchange.Record)
 	// Sweep removes the documents that expired before now.
-	Sweep func(ctx context.Context, s syncer.Store, now time.Time) error
+	Sweep func(ctx context.Context, s exchange.Store, now time.Time) error
 }
 
 // RunCounters runs the part of the suite for counters.
@@ -47,7 +46,7 @@ func RunCounters(t *testing.T, target CounterTarget) {
 
 // fixture is a fresh store of a target.
 type fixture struct {
-	syncer.Store
+	exchange.Store
 	target CounterTarget
 }
 
@@ -57,10 +56,10 @@ func (s fixture) Sweep(t *testing.T, now time.Time) error {
 	return s.target.Sweep(t.Context(), s.Store, now)
 }
 
-func (s fixture) put(t *testing.T, r *syncer.Record) { t.Helper(); s.target.Put(t, s.Store, *r) }
+func (s fixture) put(t *testing.T, r *exchange.Record) { t.Helper(); s.target.Put(t, s.Store, *r) }
 
-func counterID(username string) ratelimit.CounterID {
-	return ratelimit.CounterID{ClientID: "shop", Username: username}
+func counterID(username string) exchange.CounterID {
+	return exchange.CounterID{ClientID: "shop", Username: username}
 }
 
 // frame is the frame that most of these tests count in; old the one before.
@@ -71,28 +70,28 @@ const (
 )
 
 // frames makes a list of name, count, name, count…
-func frames(names ...int64) (list []ratelimit.FrameCount) {
+func frames(names ...int64) (list []exchange.FrameCount) {
 	for i := 0; i < len(names); i += 2 {
-		list = append(list, ratelimit.FrameCount{Name: names[i], Count: names[i+1]})
+		list = append(list, exchange.FrameCount{Name: names[i], Count: names[i+1]})
 	}
 	return list
 }
 
 // adding returns an unversioned write that counts n, the first of a writer.
-func adding(writer string, n int64) *syncer.Write {
-	return &syncer.Write{NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
+func adding(writer string, n int64) *exchange.Write {
+	return &exchange.Write{NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
 }
 
 // onto bases a write on a document, or on none if r is nil.
-func onto(r *syncer.Record, w *syncer.Write) *syncer.Write {
+func onto(r *exchange.Record, w *exchange.Write) *exchange.Write {
 	if w.Versioned = true; r != nil {
 		w.Version, w.Etag = r.Version, r.Etag
 	}
 	return w
 }
 
-// exchange makes a valid exchange, which must return a result for each item.
-func exchange(t *testing.T, s syncer.Store, items ...syncer.Item) []syncer.Result {
+// exchanged makes a valid exchange, which must return a result for each item.
+func exchanged(t *testing.T, s exchange.Store, items ...exchange.Item) []exchange.Result {
 	t.Helper()
 	results, err := s.Exchange(t.Context(), items)
 	check.OK(t, err, "exchange")
@@ -103,16 +102,16 @@ func exchange(t *testing.T, s syncer.Store, items ...syncer.Item) []syncer.Resul
 }
 
 // apply sends a write that must be applied, and returns the document.
-func apply(t *testing.T, s syncer.Store, id ratelimit.CounterID, w *syncer.Write) *syncer.Record {
+func apply(t *testing.T, s exchange.Store, id exchange.CounterID, w *exchange.Write) *exchange.Record {
 	t.Helper()
-	if r := exchange(t, s, syncer.Item{ID: id, Write: w})[0]; r.Status != syncer.Applied {
+	if r := exchanged(t, s, exchange.Item{ID: id, Write: w})[0]; r.Status != exchange.Applied {
 		t.Fatalf("the write is %s (%v): %+v", r.Status, r.Err, w)
 	}
 	return load(t, s, id)
 }
 
 // load returns the document, which must be valid; nil if it does not exist.
-func load(t *testing.T, s syncer.Store, id ratelimit.CounterID) *syncer.Record {
+func load(t *testing.T, s exchange.Store, id exchange.CounterID) *exchange.Record {
 	t.Helper()
 	r := look(t, s, id)
 	if r != nil && (r.Problem != "" || r.Damaged) {
@@ -122,16 +121,16 @@ func load(t *testing.T, s syncer.Store, id ratelimit.CounterID) *syncer.Record {
 }
 
 // look returns the document, valid or not.
-func look(t *testing.T, s syncer.Store, id ratelimit.CounterID) *syncer.Record {
+func look(t *testing.T, s exchange.Store, id exchange.CounterID) *exchange.Record {
 	t.Helper()
-	r := exchange(t, s, syncer.Item{ID: id, Read: true})[0]
+	r := exchanged(t, s, exchange.Item{ID: id, Read: true})[0]
 	if !r.Read || r.Record != nil && r.Record.ID != id {
 		t.Fatalf("asked for %+v, got %+v", id, r)
 	}
 	return r.Record
 }
 
-func total(r *syncer.Record) (sum int64) {
+func total(r *exchange.Record) (sum int64) {
 	if r != nil {
 		for _, f := range r.Frames {
 			sum += f.Count
@@ -142,7 +141,7 @@ func total(r *syncer.Record) (sum int64) {
 
 func counterAbsurd(t *testing.T, s fixture) {
 	t.Helper()
-	r := &syncer.Record{
+	r := &exchange.Record{
 		ID: counterID("u"), Version: 1, Etag: -5, Frame: minute, Writers: map[string]int64{"a": -1},
 		Frames: frames(7, 1, old, -1<<62, frame, 1<<62, 1<<62, 5),
 	}
@@ -157,25 +156,25 @@ func counterAbsurd(t *testing.T, s fixture) {
 // are still applied.
 func counterRefusedAlone(t *testing.T, s fixture) {
 	t.Helper()
-	for name, spoil := range map[string]func(w *syncer.Write){
-		"a writer like a path":        func(w *syncer.Write) { w.Writer = "a.b" },
-		"a removed writer like one":   func(w *syncer.Write) { w.Remove.Writers = []syncer.WriterSeq{{Writer: "$x", Seq: 1}} },
-		"etag 0":                      func(w *syncer.Write) { w.NewEtag = 0 },
-		"no sequence":                 func(w *syncer.Write) { w.Seq = 0 },
-		"no length of frames":         func(w *syncer.Write) { w.Frame = 0 },
-		"a frame twice":               func(w *syncer.Write) { w.Delta = frames(frame, 1, frame, 1) },
-		"a frame counted and removed": func(w *syncer.Write) { w.Remove.Frames = frames(frame, 1) },
-		"an unversioned rewrite":      func(w *syncer.Write) { w.Rewrite = true },
-		"a rewrite that removes":      func(w *syncer.Write) { onto(nil, w).Rewrite, w.Remove.Frames = true, frames(old, 1) },
+	for name, spoil := range map[string]func(w *exchange.Write){
+		"a writer like a path":        func(w *exchange.Write) { w.Writer = "a.b" },
+		"a removed writer like one":   func(w *exchange.Write) { w.Remove.Writers = []exchange.WriterSeq{{Writer: "$x", Seq: 1}} },
+		"etag 0":                      func(w *exchange.Write) { w.NewEtag = 0 },
+		"no sequence":                 func(w *exchange.Write) { w.Seq = 0 },
+		"no length of frames":         func(w *exchange.Write) { w.Frame = 0 },
+		"a frame twice":               func(w *exchange.Write) { w.Delta = frames(frame, 1, frame, 1) },
+		"a frame counted and removed": func(w *exchange.Write) { w.Remove.Frames = frames(frame, 1) },
+		"an unversioned rewrite":      func(w *exchange.Write) { w.Rewrite = true },
+		"a rewrite that removes":      func(w *exchange.Write) { onto(nil, w).Rewrite, w.Remove.Frames = true, frames(old, 1) },
 	} {
-		items := make([]syncer.Item, 3)
+		items := make([]exchange.Item, 3)
 		for i, user := range []string{"1", "2", "3"} {
-			items[i] = syncer.Item{ID: counterID(name + user), Write: adding("me", 1), Read: true}
+			items[i] = exchange.Item{ID: counterID(name + user), Write: adding("me", 1), Read: true}
 		}
 		spoil(items[1].Write)
-		results := exchange(t, s, items...)
-		for i, want := range []syncer.Status{syncer.Applied, syncer.Rejected, syncer.Applied} {
-			if r := load(t, s, items[i].ID); results[i].Status != want || !results[i].Read || (r != nil) != (want == syncer.Applied) {
+		results := exchanged(t, s, items...)
+		for i, want := range []exchange.Status{exchange.Applied, exchange.Rejected, exchange.Applied} {
+			if r := load(t, s, items[i].ID); results[i].Status != want || !results[i].Read || (r != nil) != (want == exchange.Applied) {
 				t.Errorf("%s: item %d is %+v, want %s, and left %+v", name, i, results[i], want, r)
 			}
 		}
@@ -189,14 +188,14 @@ func counterRefusedAlone(t *testing.T, s fixture) {
 // of nothing.
 func counterDisorder(t *testing.T, s fixture) {
 	t.Helper()
-	item := func(user string) syncer.Item {
-		return syncer.Item{ID: counterID(user), Write: adding("me", 1), Read: true}
+	item := func(user string) exchange.Item {
+		return exchange.Item{ID: counterID(user), Write: adding("me", 1), Read: true}
 	}
-	many := make([]syncer.Item, syncer.MaxBatch+1)
+	many := make([]exchange.Item, exchange.MaxBatch+1)
 	for i := range many {
 		many[i] = item(fmt.Sprintf("%06d", i))
 	}
-	for name, items := range map[string][]syncer.Item{
+	for name, items := range map[string][]exchange.Item{
 		"descending": {item("b"), item("a")}, "one twice": {item("a"), item("a")}, "too many": many,
 	} {
 		if results, err := s.Exchange(t.Context(), items); err == nil || results != nil {
@@ -206,9 +205,9 @@ func counterDisorder(t *testing.T, s fixture) {
 			t.Errorf("%s: has made %+v", name, r)
 		}
 	}
-	exchange(t, s)
-	equal(t, "an item without a wish", []syncer.Result{{}}, exchange(t, s, syncer.Item{ID: counterID("u")}))
-	equal(t, "nothing", (*syncer.Record)(nil), load(t, s, counterID("u")))
+	exchanged(t, s)
+	equal(t, "an item without a wish", []exchange.Result{{}}, exchanged(t, s, exchange.Item{ID: counterID("u")}))
+	equal(t, "nothing", (*exchange.Record)(nil), load(t, s, counterID("u")))
 }
 
 // strangeNames are close to each other, or have a meaning of their own in a database.
@@ -218,23 +217,23 @@ var strangeNames = []string{
 }
 
 // strangeIDs have those names as the client, the username or the limit.
-func strangeIDs() (ids []ratelimit.CounterID) {
+func strangeIDs() (ids []exchange.CounterID) {
 	for _, a := range strangeNames {
-		ids = append(ids, ratelimit.CounterID{ClientID: "c", Username: a},
-			ratelimit.CounterID{ClientID: "c", Username: "a", Limit: "l" + a}, ratelimit.CounterID{ClientID: "c" + a, Username: "b"})
+		ids = append(ids, exchange.CounterID{ClientID: "c", Username: a},
+			exchange.CounterID{ClientID: "c", Username: "a", Limit: "l" + a}, exchange.CounterID{ClientID: "c" + a, Username: "b"})
 	}
-	slices.SortFunc(ids, syncer.CompareIDs)
+	slices.SortFunc(ids, exchange.CompareIDs)
 	return slices.Compact(ids)
 }
 
 // writeAll writes the number of each counter, from 1, and returns the results.
-func writeAll(t *testing.T, s syncer.Store, ids []ratelimit.CounterID) []syncer.Result {
+func writeAll(t *testing.T, s exchange.Store, ids []exchange.CounterID) []exchange.Result {
 	t.Helper()
-	items := make([]syncer.Item, len(ids))
+	items := make([]exchange.Item, len(ids))
 	for i, id := range ids {
-		items[i] = syncer.Item{ID: id, Write: adding("me", int64(i+1))}
+		items[i] = exchange.Item{ID: id, Write: adding("me", int64(i+1))}
 	}
-	return exchange(t, s, items...)
+	return exchanged(t, s, items...)
 }
 
 // counterNames: a counter is stored under its own name or refused, and never stored under another
@@ -242,17 +241,17 @@ func writeAll(t *testing.T, s syncer.Store, ids []ratelimit.CounterID) []syncer.
 func counterNames(t *testing.T, s fixture) {
 	t.Helper()
 	ids := strangeIDs()
-	reads := make([]syncer.Item, len(ids))
+	reads := make([]exchange.Item, len(ids))
 	for i, id := range ids {
-		reads[i] = syncer.Item{ID: id, Read: true}
+		reads[i] = exchange.Item{ID: id, Read: true}
 	}
 	wrote, applied := writeAll(t, s, ids), 0
-	for i, got := range exchange(t, s, reads...) {
+	for i, got := range exchanged(t, s, reads...) {
 		switch {
 		case !got.Read:
 			t.Errorf("%.40q was not read", ids[i])
-		case wrote[i].Status == syncer.Rejected && got.Record == nil:
-		case wrote[i].Status == syncer.Applied && got.Record != nil && got.Record.ID == ids[i] && total(got.Record) == int64(i+1):
+		case wrote[i].Status == exchange.Rejected && got.Record == nil:
+		case wrote[i].Status == exchange.Applied && got.Record != nil && got.Record.ID == ids[i] && total(got.Record) == int64(i+1):
 			applied++
 		default:
 			t.Errorf("%.40q: the write is %s (%v), and was read as %.80v", ids[i], wrote[i].Status, wrote[i].Err, got.Record)
@@ -263,9 +262,9 @@ func counterNames(t *testing.T, s fixture) {
 	}
 }
 
-// byClient is a [syncer.Store] that lets operators read and erase counters. The store in memory is none.
+// byClient is a [exchange.Store] that lets operators read and erase counters. The store in memory is none.
 type byClient interface {
-	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]exchange.Record, error)
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
@@ -278,9 +277,9 @@ func countersOfClient(t *testing.T, s fixture) {
 	}
 	ids := strangeIDs()
 	for user := range 300 { // more than one step of a deletion
-		ids = append(ids, ratelimit.CounterID{ClientID: "many", Username: fmt.Sprintf("%03d", user)})
+		ids = append(ids, exchange.CounterID{ClientID: "many", Username: fmt.Sprintf("%03d", user)})
 	}
-	of := func(clientID string, username *string, limit int) (found []ratelimit.CounterID) {
+	of := func(clientID string, username *string, limit int) (found []exchange.CounterID) {
 		t.Helper()
 		records, err := b.CountersOf(t.Context(), clientID, username, limit)
 		check.OK(t, err, "counters")
@@ -290,21 +289,21 @@ func countersOfClient(t *testing.T, s fixture) {
 			}
 			found = append(found, r.ID)
 		}
-		slices.SortFunc(found, syncer.CompareIDs)
+		slices.SortFunc(found, exchange.CompareIDs)
 		return found
 	}
 	results, n := writeAll(t, s, ids), -1
-	kept := slices.DeleteFunc(slices.Clone(ids), func(ratelimit.CounterID) bool { n++; return results[n].Status != syncer.Applied })
+	kept := slices.DeleteFunc(slices.Clone(ids), func(exchange.CounterID) bool { n++; return results[n].Status != exchange.Applied })
 	equal(t, "at most two", 2, len(of("c", nil, 2)))
 	equal(t, "at most one of a user", 1, len(of("c", new("a"), 1)))
 	compare := func(clientID string, username *string) {
-		want := slices.DeleteFunc(slices.Clone(kept), func(id ratelimit.CounterID) bool {
+		want := slices.DeleteFunc(slices.Clone(kept), func(id exchange.CounterID) bool {
 			return id.ClientID != clientID || username != nil && id.Username != *username
 		})
 		equal(t, fmt.Sprintf("counters of %.20q", clientID), want, of(clientID, username, 1000))
 		if len(want) == 1 || len(want) > 290 {
 			check.OK(t, b.EraseCounters(t.Context(), clientID, username), "erase")
-			kept = slices.DeleteFunc(kept, func(id ratelimit.CounterID) bool { return slices.Contains(want, id) })
+			kept = slices.DeleteFunc(kept, func(id exchange.CounterID) bool { return slices.Contains(want, id) })
 		}
 	}
 	for _, name := range strangeNames {
@@ -329,7 +328,7 @@ func counterHot(t *testing.T, s fixture) {
 	const instances, keys, rounds = 24, 4, 10
 	errs := make([]error, instances)
 	together(instances, func(i int) {
-		w := hotWriter{store: s, me: fmt.Sprintf("instance%d", i), known: map[ratelimit.CounterID]*syncer.Record{}}
+		w := hotWriter{store: s, me: fmt.Sprintf("instance%d", i), known: map[exchange.CounterID]*exchange.Record{}}
 		for range rounds {
 			for k := range keys {
 				errs[i] = errors.Join(errs[i], w.count(t.Context(), counterID(fmt.Sprintf("hot %d", k))))
@@ -347,31 +346,31 @@ func counterHot(t *testing.T, s fixture) {
 
 // hotWriter is one instance.
 type hotWriter struct {
-	store syncer.Store
+	store exchange.Store
 	me    string
 	seq   int64
-	known map[ratelimit.CounterID]*syncer.Record // nil: no document
+	known map[exchange.CounterID]*exchange.Record // nil: no document
 }
 
 // count counts one request exactly once, with one exchange per attempt. Each write of this test adds
 // one and raises the version by one, so each document that is read has as many counts.
-func (h *hotWriter) count(ctx context.Context, id ratelimit.CounterID) error {
+func (h *hotWriter) count(ctx context.Context, id exchange.CounterID) error {
 	h.seq++
 	for tries := range 1000 {
 		w := adding(h.me, 1)
 		if w.Seq = h.seq; tries < 3 {
 			onto(h.known[id], w)
 		}
-		results, err := h.store.Exchange(ctx, []syncer.Item{{ID: id, Write: w, Read: true}})
+		results, err := h.store.Exchange(ctx, []exchange.Item{{ID: id, Write: w, Read: true}})
 		if err != nil {
 			return err
 		}
 		r := results[0]
-		if r.Status == syncer.Rejected || r.Record != nil && (total(r.Record) != r.Record.Version || r.Record.Writers[h.me] > h.seq) {
+		if r.Status == exchange.Rejected || r.Record != nil && (total(r.Record) != r.Record.Version || r.Record.Writers[h.me] > h.seq) {
 			return fmt.Errorf("%+v is %s: %w, and the document is %+v", w, r.Status, r.Err, r.Record)
 		}
 		h.known[id] = r.Record
-		if r.Status == syncer.Applied || r.Record != nil && r.Record.Writers[h.me] >= h.seq {
+		if r.Status == exchange.Applied || r.Record != nil && r.Record.Writers[h.me] >= h.seq {
 			return nil
 		}
 	}
@@ -385,16 +384,16 @@ func counterRemovedOnce(t *testing.T, s fixture) {
 	const instances = 16
 	id := counterID("u")
 	apply(t, s, id, adding("a", 5))
-	statuses := make([]syncer.Status, instances)
+	statuses := make([]exchange.Status, instances)
 	together(instances, func(i int) {
 		w := adding(fmt.Sprintf("me%d", i), 1)
-		w.Delta, w.Remove = frames(frame+60, 1), syncer.Removal{Frames: frames(frame, 5), Writers: []syncer.WriterSeq{{Writer: "a", Seq: 1}}}
-		if results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Write: w}}); err == nil {
+		w.Delta, w.Remove = frames(frame+60, 1), exchange.Removal{Frames: frames(frame, 5), Writers: []exchange.WriterSeq{{Writer: "a", Seq: 1}}}
+		if results, err := s.Exchange(t.Context(), []exchange.Item{{ID: id, Write: w}}); err == nil {
 			statuses[i] = results[0].Status
 		}
 	})
 	slices.Sort(statuses)
-	equal(t, "statuses", append([]syncer.Status{syncer.Applied}, slices.Repeat([]syncer.Status{syncer.Conflict}, instances-1)...), statuses)
+	equal(t, "statuses", append([]exchange.Status{exchange.Applied}, slices.Repeat([]exchange.Status{exchange.Conflict}, instances-1)...), statuses)
 	if r := load(t, s, id); total(r) != 1 || r.Version != 2 || len(r.Writers) != 1 {
 		t.Errorf("the document is %+v", r)
 	}

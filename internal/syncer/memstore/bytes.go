@@ -2,7 +2,7 @@ package memstore
 
 import (
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store/exchange"
 )
 
 // Sizes on the wire for simulated clusters, as internal/store/mongo writes the data in BSON. A test
@@ -30,7 +30,7 @@ func sizeOf(id *ratelimit.CounterID) (n int64) {
 }
 
 // WriteBytes estimates the size of a write.
-func WriteBytes(it *syncer.Item) int64 {
+func WriteBytes(it *exchange.Item) int64 {
 	w := it.Write
 	removed := len(w.Remove.Frames) + len(w.Remove.Writers)
 	n := writeSize + sizeOf(&it.ID) + int64(deltaSize*len(w.Delta)+removeSize*removed)
@@ -41,7 +41,7 @@ func WriteBytes(it *syncer.Item) int64 {
 }
 
 // ReadBytes estimates the size of a read and of its document. Without a document, r is nil.
-func ReadBytes(it *syncer.Item, r *syncer.Record) int64 {
+func ReadBytes(it *exchange.Item, r *exchange.Record) int64 {
 	n := readSize + sizeOf(&it.ID)
 	if r != nil {
 		n += recordSize + sizeOf(&r.ID) + int64(writerSize*len(r.Writers)+frameSize*len(r.Frames))

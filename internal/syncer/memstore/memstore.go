@@ -1,4 +1,4 @@
-// Package memstore is a [syncer.Store] in memory, for tests: the reference implementation of the
+// Package memstore is a [exchange.Store] in memory, for tests: the reference implementation of the
 // contract, and the database of simulated clusters.
 package memstore
 
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -29,23 +30,23 @@ type Store struct {
 
 // document is one counter.
 type document struct {
-	syncer.Record // all of it, with the frames ordered by name
+	exchange.Record // all of it, with the frames ordered by name
 
 	expire time.Time
 }
 
-// Exchange implements [syncer.Store]. Calls alternate between reading the documents before and
+// Exchange implements [exchange.Store]. Calls alternate between reading the documents before and
 // after the writes, because MongoDB does both at the same time, in either order.
-func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+func (s *Store) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := syncer.CheckItems(items); err != nil {
+	if err := exchange.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("memstore: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	results := make([]syncer.Result, len(items))
+	results := make([]exchange.Result, len(items))
 	read := func() {
 		for i, it := range items {
 			if it.Read {
@@ -68,16 +69,16 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	return results, nil
 }
 
-func (s *Store) write(id ratelimit.CounterID, w *syncer.Write) (syncer.Status, error) {
+func (s *Store) write(id ratelimit.CounterID, w *exchange.Write) (exchange.Status, error) {
 	if err := w.Check(); err != nil {
-		return syncer.Rejected, err
+		return exchange.Rejected, err
 	}
 	d, exists := s.docs[id]
 	if !exists {
-		d = &document{Record: syncer.Record{ID: id}}
+		d = &document{Record: exchange.Record{ID: id}}
 	}
 	if !d.Meets(w) {
-		return syncer.Conflict, nil
+		return exchange.Conflict, nil
 	}
 	d.Apply(w)
 	if w.Expire.After(d.expire) {
@@ -87,10 +88,10 @@ func (s *Store) write(id ratelimit.CounterID, w *syncer.Write) (syncer.Status, e
 		s.docs = map[ratelimit.CounterID]*document{}
 	}
 	s.docs[id] = d
-	return syncer.Applied, nil
+	return exchange.Applied, nil
 }
 
-func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
+func (s *Store) read(id ratelimit.CounterID) *exchange.Record {
 	d, exists := s.docs[id]
 	if !exists {
 		return nil
@@ -100,13 +101,13 @@ func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
 }
 
 // clone returns a document that shares nothing with r.
-func clone(r *syncer.Record) syncer.Record {
+func clone(r *exchange.Record) exchange.Record {
 	c := *r
 	c.Writers, c.Frames = maps.Clone(r.Writers), slices.Clone(r.Frames)
 	return c
 }
 
-// Now implements [syncer.Store].
+// Now implements [exchange.Store].
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
 
 func (s *Store) now() time.Time {
@@ -118,7 +119,7 @@ func (s *Store) now() time.Time {
 
 // Put stores a document unchanged, as if another program had written it, and replaces the existing
 // one. Version must not be 0. The frames must be ordered by name. Put ignores Problem and Damaged.
-func (s *Store) Put(r syncer.Record, expire time.Time) {
+func (s *Store) Put(r exchange.Record, expire time.Time) {
 	d := &document{clone(&r), expire}
 	d.Problem, d.Damaged = "", false
 	s.mu.Lock()
@@ -130,11 +131,11 @@ func (s *Store) Put(r syncer.Record, expire time.Time) {
 }
 
 // Documents returns all documents, ordered by ID, with all their frames and writers.
-func (s *Store) Documents() []syncer.Record {
+func (s *Store) Documents() []exchange.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	records := make([]syncer.Record, 0, len(s.docs))
-	for _, id := range slices.SortedFunc(maps.Keys(s.docs), syncer.CompareIDs) {
+	records := make([]exchange.Record, 0, len(s.docs))
+	for _, id := range slices.SortedFunc(maps.Keys(s.docs), exchange.CompareIDs) {
 		records = append(records, clone(&s.docs[id].Record))
 	}
 	return records

@@ -9,16 +9,16 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
 
 func TestConformance(t *testing.T) {
 	storetest.RunCounters(t, storetest.CounterTarget{
-		Fresh: func(*testing.T) syncer.Store { return &memstore.Store{} },
-		Put:   func(_ *testing.T, s syncer.Store, r syncer.Record) { s.(*memstore.Store).Put(r, storetest.Epoch) },
-		Sweep: func(_ context.Context, s syncer.Store, now time.Time) error {
+		Fresh: func(*testing.T) exchange.Store { return &memstore.Store{} },
+		Put:   func(_ *testing.T, s exchange.Store, r exchange.Record) { s.(*memstore.Store).Put(r, storetest.Epoch) },
+		Sweep: func(_ context.Context, s exchange.Store, now time.Time) error {
 			s.(*memstore.Store).Expire(now)
 			return nil
 		},
@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	var s memstore.Store
-	docs := []syncer.Record{
+	docs := []exchange.Record{
 		{
 			ID: ratelimit.CounterID{ClientID: "a"}, Version: 3, Etag: 4, Frame: 60_000, Pruned: 5, Writers: map[string]int64{"w": 6},
 			Frames: []ratelimit.FrameCount{{Name: 1, Count: -2}, {Name: 3, Count: 4}},

@@ -1,9 +1,8 @@
-package syncer
+package exchange
 
 import (
+	"cmp"
 	"slices"
-
-	"oauth-server/internal/ratelimit"
 )
 
 // Meets reports whether the condition of a write holds for a document, as [Store] states it. The document
@@ -40,12 +39,12 @@ func (r *Record) Apply(w *Write) {
 		r.Frames = nil
 	}
 	for _, f := range w.Remove.Frames {
-		r.Frames = slices.DeleteFunc(r.Frames, func(have ratelimit.FrameCount) bool { return have.Name == f.Name })
+		r.Frames = slices.DeleteFunc(r.Frames, func(have FrameCount) bool { return have.Name == f.Name })
 	}
 	for _, f := range w.Delta {
-		i, there := slices.BinarySearchFunc(r.Frames, f, byName)
+		i, there := slices.BinarySearchFunc(r.Frames, f, ByName)
 		if !there {
-			r.Frames = slices.Insert(r.Frames, i, ratelimit.FrameCount{Name: f.Name})
+			r.Frames = slices.Insert(r.Frames, i, FrameCount{Name: f.Name})
 		}
 		r.Frames[i].Count += f.Count
 	}
@@ -58,3 +57,6 @@ func (r *Record) Apply(w *Write) {
 	r.Writers[w.Writer] = max(r.Writers[w.Writer], w.Seq)
 	r.Version, r.Etag, r.Frame, r.Pruned = r.Version+1, w.NewEtag, w.Frame, max(r.Pruned, w.Pruned)
 }
+
+// ByName compares frames in the order of a [Record].
+func ByName(a, b FrameCount) int { return cmp.Compare(a.Name, b.Name) }

@@ -1,17 +1,15 @@
-package syncer
+package exchange
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-
-	"oauth-server/internal/ratelimit"
 )
 
 // CompareIDs compares IDs in the order of the items of an exchange: by client, username and limit,
 // byte by byte. MongoDB orders the _ids of the documents in the same way.
-func CompareIDs(a, b ratelimit.CounterID) int {
+func CompareIDs(a, b CounterID) int {
 	return cmp.Or(cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.Username, b.Username), cmp.Compare(a.Limit, b.Limit))
 }
 

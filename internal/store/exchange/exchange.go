@@ -1,4 +1,6 @@
-package syncer
+// Package exchange is the contract of the store for counters, beside that for records in package
+// store: all instances add to the same documents.
+package exchange
 
 import (
 	"context"
@@ -75,32 +77,38 @@ var ErrNoClock = errors.New("the store has no clock")
 
 // Item is what an exchange does for one counter.
 type Item struct {
-	ID    ratelimit.CounterID
+	ID    CounterID
 	Write *Write // nil: nothing to write
 	Read  bool   // the document must be read
 }
 
 // Write is one write of a counter, to be applied at most once.
 type Write struct {
-	Versioned     bool                   // conditional on Version and Etag; otherwise on Seq, see [Store]
-	Version, Etag int64                  // of the document that a versioned write is based on
-	NewEtag       int64                  // random, not 0; equal to another only by a collision of 62 bits
-	Writer        string                 // ID of this process, a-z and 0-9
-	Seq           int64                  // grows with each write of a writer
-	Frame         int64                  // length of the frames, milliseconds
-	Delta         []ratelimit.FrameCount // counts may be negative: requests given back
-	Rewrite       bool                   // Delta replaces all frames of the document; versioned writes only
-	Remove        Removal                // frames and writers to remove from the document
-	Pruned        int64                  // highest sequence of a writer in Remove that may write again; 0: none
-	Expire        time.Time              // after it the document is no longer needed
+	Versioned     bool         // conditional on Version and Etag; otherwise on Seq, see [Store]
+	Version, Etag int64        // of the document that a versioned write is based on
+	NewEtag       int64        // random, not 0; equal to another only by a collision of 62 bits
+	Writer        string       // ID of this process, a-z and 0-9
+	Seq           int64        // grows with each write of a writer
+	Frame         int64        // length of the frames, milliseconds
+	Delta         []FrameCount // counts may be negative: requests given back
+	Rewrite       bool         // Delta replaces all frames of the document; versioned writes only
+	Remove        Removal      // frames and writers to remove from the document
+	Pruned        int64        // highest sequence of a writer in Remove that may write again; 0: none
+	Expire        time.Time    // after it the document is no longer needed
 }
 
-// Removal lists the frames and writers to remove from a document, each with the value that it was
-// last read with. Frames of Remove are never in Delta, and the writer itself is never in Remove.
-type Removal = ratelimit.Removal
-
-// WriterSeq is an entry of a document's writers.
-type WriterSeq = ratelimit.WriterSeq
+// The parts of a document are those that the counters in memory use.
+type (
+	// CounterID identifies the document of a counter.
+	CounterID = ratelimit.CounterID
+	// FrameCount is the count of one frame.
+	FrameCount = ratelimit.FrameCount
+	// WriterSeq is an entry of a document's writers.
+	WriterSeq = ratelimit.WriterSeq
+	// Removal lists the frames and writers to remove from a document, each with the value that it was
+	// last read with. Frames of Remove are never in Delta, and the writer itself is never in Remove.
+	Removal = ratelimit.Removal
+)
 
 // Status is the outcome of one write.
 type Status = counting.Status
@@ -124,38 +132,12 @@ type Result struct {
 // Record is one document as a store has read it. Counts are as stored, including negative and too
 // large ones.
 type Record struct {
-	ID            ratelimit.CounterID
+	ID            CounterID
 	Version, Etag int64
 	Frame         int64 // length of the frames in milliseconds; 0: not in the document
 	Pruned        int64
 	Writers       map[string]int64
-	Frames        []ratelimit.FrameCount // ordered by name
-	Problem       string                 // invalid parts of the document, for the log; empty: none
-	Damaged       bool                   // invalid frames are left out, which a Rewrite would remove
-}
-
-// Instances records which processes share the store. Each has one record, its heartbeat.
-type Instances interface {
-	// Beat stores the record of this instance, with the time of the store as Beaten. It returns the
-	// records of all instances that have beaten within ttl by the same clock, including this one,
-	// ordered by ID, without their reports. The Beaten of this one MUST be a time during the call:
-	// it is also a reading of the clock. Older records may be deleted. Beat, Alive and Reports
-	// ignore a record that is ahead of that clock by ttl or more.
-	//
-	// previous is the Nonce that the record of this instance had before; empty if it had no record.
-	Beat(ctx context.Context, self Instance, ttl time.Duration) (alive []Instance, previous string, err error)
-	// Alive returns the instances that had beaten within ttl before the newest heartbeat, ordered
-	// by ID, without their reports. It is for an instance that cannot store a heartbeat.
-	Alive(ctx context.Context, ttl time.Duration) ([]Instance, error)
-	// Leave deletes the record of the instance. A missing record is no error.
-	Leave(ctx context.Context, id string) error
-}
-
-// Instance is the heartbeat of one process.
-type Instance struct {
-	ID     string    `json:"id"`     // the name in writers: a-z and 0-9
-	Beaten time.Time `json:"beaten"` // when it was stored, by the clock of the store
-	Time   time.Time `json:"time"`   // process time of the instance then
-	Nonce  string    `json:"nonce"`  // random; shows another process that beats under the same ID
-	Report []byte    `json:"-"`      // for operators; opaque to stores
+	Frames        []FrameCount // ordered by name
+	Problem       string       // invalid parts of the document, for the log; empty: none
+	Damaged       bool         // invalid frames are left out, which a Rewrite would remove
 }
