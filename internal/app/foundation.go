@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/app/connbound"
+	"oauth-server/internal/app/observed"
 	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
@@ -19,7 +20,6 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/observed"
 	"oauth-server/internal/syncer/clock"
 )
 

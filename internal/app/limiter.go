@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin/resets"
+	"oauth-server/internal/app/observed"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -19,7 +20,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/store/exchange"
-	"oauth-server/internal/store/observed"
 	"oauth-server/internal/syncer"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/app/observed"
 	"oauth-server/internal/check"
 	"oauth-server/internal/overload"
 	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/observed"
 )
 
 // diary is an Observer that records operations. Its contexts carry the name of the operation.
