@@ -505,7 +505,8 @@ func (d *describer) comment(pkg, path string) string {
 		return ""
 	}
 	if d.comments[pkg] == nil {
-		d.comments[pkg] = comments(filepath.Join("..", "..", strings.TrimPrefix(pkg, "oauth-server")))
+		module := strings.TrimSuffix(reflect.TypeFor[Server]().PkgPath(), "/internal/admin")
+		d.comments[pkg] = comments(filepath.Join("..", "..", strings.TrimPrefix(pkg, module)))
 	}
 	text := d.comments[pkg][path]
 	if text == "" {

@@ -20,7 +20,7 @@ import (
 // Build builds a command of a module: of the server's, in ".", or of the lab, in "lab". It can be called from any
 // directory of the lab. The packages are compiled as for a release, so the tests of the image find them in the cache.
 func Build(ctx context.Context, module, command, binary string) error {
-	root, err := process.Run(ctx, "", "", "go", "list", "-m", "-f", "{{.Dir}}", "oauth-server")
+	root, err := process.Run(ctx, "", "", "go", "list", "-find", "-f", "{{.Module.Dir}}", "oauth-server/cmd/oauth-server")
 	if err != nil {
 		return err
 	}
