@@ -22,6 +22,7 @@ import (
 // NewClient makes the commands on clients.
 func NewClient(c *connect.Commands) *cobra.Command {
 	return command.Group("client", "Register and manage OAuth clients",
+		"  oauth-server client create shop --grant client_credentials\n  oauth-server client list --label team=payments",
 		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientRotate(c),
 		newClientRevoke(c), newClientDelete(c), newClientImport(c))
 }

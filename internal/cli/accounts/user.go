@@ -23,6 +23,7 @@ import (
 // NewUser makes the commands on users.
 func NewUser(c *connect.Commands) *cobra.Command {
 	return command.Group("user", "Create and manage the users who can sign in",
+		"  oauth-server user create ada --operator\n  oauth-server user list --prefix ad",
 		newUserCreate(c), newUserList(c), newUserShow(c), newUserOperator(c),
 		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }

@@ -58,9 +58,9 @@ func SecretLine(stdin io.Reader) (string, error) {
 	return line, nil
 }
 
-// Group is a command that only holds other commands.
-func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: NeedsSubcommand}
+// Group returns a command that only holds other commands, with examples of some of them.
+func Group(use, short, example string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: NeedsSubcommand}
 	cmd.AddCommand(commands...)
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 
 func (l *limits) newCandidate() *cobra.Command {
 	cmd := command.Group("candidate", "Try limits beside the live ones, without enforcing them",
+		"  oauth-server limits candidate set shop --user 5/60s\n  oauth-server limits candidate promote shop",
 		l.newCandidateSet(), l.newCandidatePromote())
 	cmd.Long = `Try limits beside the live ones, without enforcing them.
 

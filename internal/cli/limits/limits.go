@@ -51,10 +51,10 @@ type limits struct {
 // New makes the limits commands, and returns the completions of their flags by name, or by command and name.
 func New(c *command.Env) (*cobra.Command, map[string]command.Completion) {
 	l := &limits{API: connect.API{Env: c}}
-	cmd := command.Group("limits", "Show and change the limits of a running server",
+	cmd := command.Group("limits", "Show and change the limits of a running server", limitsExample,
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
 		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())
-	cmd.Long, cmd.Example = limitsLong, limitsExample
+	cmd.Long = limitsLong
 	flags := cmd.PersistentFlags()
 	l.Add(flags, "admin address of the server (default "+connect.DefaultAdmin+")")
 	refuseEmpty(cmd)

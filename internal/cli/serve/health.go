@@ -151,7 +151,7 @@ func (h *healthCheck) running() *command.Settings {
 		return nil
 	}
 	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	servers := command.Group("oauth-server", "", New(&command.Env{}), NewGateway(&command.Env{}))
+	servers := command.Group("oauth-server", "", "", New(&command.Env{}), NewGateway(&command.Env{}))
 	servers.PersistentFlags().StringP("output", "o", "", "")
 	cmd, rest, err := servers.Find(args[1:])
 	if err != nil || cmd == servers || cmd.ParseFlags(rest) != nil {

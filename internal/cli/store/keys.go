@@ -20,7 +20,8 @@ import (
 
 // NewKeys makes the commands on signing keys.
 func NewKeys(c *command.Env) *cobra.Command {
-	return command.Group("keys", "List and replace the signing keys of access tokens", newKeysList(c), newKeysRotate(c))
+	return command.Group("keys", "List and replace the signing keys of access tokens",
+		"  oauth-server keys list\n  oauth-server keys rotate", newKeysList(c), newKeysRotate(c))
 }
 
 // onKeys adds the flags for the store and the signing keys to a command, and opens the store while do runs.

@@ -19,6 +19,7 @@ import (
 // --dry-run is short for migrate up --dry-run.
 func NewMigrate(c *command.Env) *cobra.Command {
 	cmd := command.Group("migrate", "Migrate a MongoDB database to this release, and check it",
+		"  oauth-server migrate --dry-run --mongodb-uri mongodb://localhost\n  oauth-server migrate up --mongodb-uri mongodb://localhost",
 		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
 	dry := dryRunFlag(cmd)
 	onMigrator(c, cmd, func(ctx context.Context, db app.Migrator) error { return showPlan(ctx, c, db) })
