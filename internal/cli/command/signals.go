@@ -44,3 +44,18 @@ func (c *Env) CatchHangups() {
 		signal.Notify(c.Hangups, syscall.SIGHUP)
 	}
 }
+
+// UntilHangup returns a context that also ends at the first SIGHUP, for a server in a terminal that may be
+// closed. A second one kills the process at once.
+func (c *Env) UntilHangup(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancel(parent)
+	go func() {
+		defer cancel()
+		select {
+		case <-c.Hangups:
+		case <-ctx.Done():
+		}
+		signal.Stop(c.Hangups)
+	}()
+	return ctx
+}

@@ -124,8 +124,7 @@ func (p *program) run(ctx context.Context) error {
 	defer cancel()
 	sources := p.Sources(p.Environ)
 	if p.demo && !p.check && !p.print {
-		signal.Stop(p.Hangups)
-		return p.runDemo(ctx, p.Env, sources)
+		return p.runDemo(p.UntilHangup(ctx), p.Env, sources)
 	}
 	cfg, err := p.load(sources, p.demo && p.check)
 	switch {
@@ -136,10 +135,11 @@ func (p *program) run(ctx context.Context) error {
 	case p.print:
 		return showConfig(p.Env, cfg)
 	}
+	opts := app.Options{Sources: &sources, Reread: p.Hangups}
 	if sources.Path() == "" && p.Terminal { // SIGHUP means that the terminal was closed
-		signal.Stop(p.Hangups)
+		ctx, opts.Reread = p.UntilHangup(ctx), nil
 	}
-	return runServer(ctx, p.Env, cfg, app.Options{Sources: &sources, Reread: p.Hangups})
+	return runServer(ctx, p.Env, cfg, opts)
 }
 
 func loadServer(sources config.Sources, _ bool) (*config.Config, error) {

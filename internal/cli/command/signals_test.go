@@ -1,0 +1,25 @@
+package command
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// TestUntilHangup: the terminal of a server that is closed stops it, and so does what stopped it before.
+func TestUntilHangup(t *testing.T) {
+	c := &Env{Hangups: make(chan os.Signal, 1)}
+	ctx := c.UntilHangup(t.Context())
+	check.OK(t, ctx.Err())
+	c.Hangups <- syscall.SIGHUP
+	<-ctx.Done()
+
+	parent, stop := context.WithCancelCause(t.Context())
+	ctx = c.UntilHangup(parent)
+	stop(os.ErrClosed)
+	<-ctx.Done()
+	check.Equal(t, "cause", context.Cause(ctx), error(os.ErrClosed))
+}
