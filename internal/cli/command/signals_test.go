@@ -21,5 +21,5 @@ func TestUntilHangup(t *testing.T) {
 	ctx = c.UntilHangup(parent)
 	stop(os.ErrClosed)
 	<-ctx.Done()
-	check.Equal(t, "cause", context.Cause(ctx), error(os.ErrClosed))
+	check.Equal(t, "cause", context.Cause(ctx), os.ErrClosed)
 }
