@@ -37,3 +37,28 @@ func (e *Event) Stored() (store.Entry, []store.Write, error) {
 	entry, err := e.entry()
 	return entry, writesOf(e.Changes), err
 }
+
+// WithPolicy returns a copy in which the client has the policy p. A nil p means the policy of the
+// configuration file.
+func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
+	s.Clients = with(s.Clients, clientID, p)
+	return s
+}
+
+// WithTier returns a copy with that tier, or without it if t is nil.
+func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
+	s.Tiers = with(s.Tiers, name, t)
+	return s
+}
+
+// WithOverride returns a copy with that override, or without it if o is nil.
+func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
+	s.Overrides = with(s.Overrides, OverrideKey(clientID, username), o)
+	return s
+}
+
+func with[V any](m ratelimit.Map[V], key string, v *V) ratelimit.Map[V] {
+	e := m.Edit()
+	give(e, key, v)
+	return e.Map()
+}

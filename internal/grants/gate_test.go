@@ -221,7 +221,8 @@ func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	w.tokens("shop")
 	check.Equal(t, "tried", (*seen)[0].Tried.Outcome, ratelimit.Allowed)
 	user := (*seen)[0].Username
-	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set.WithOverride("shop", user, &clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}}))
+	set.Overrides = mapOf(clientcfg.OverrideKey("shop", user), clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}})
+	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set)
 	w.tokens("shop")
 	check.Equal(t, "Username", (*seen)[0].Username, user)
 	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, limiter.Tried{})
@@ -293,9 +294,9 @@ func TestGateNamesOnlyTheCounted(t *testing.T) {
 func TestGateTellsGrants(t *testing.T) {
 	refreshes := ratelimit.NewLimit("refreshes", 2, time.Minute)
 	refreshes.Grants = ratelimit.GrantRefresh
-	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{refreshes}},
-	}))
+	})})
 	token := w.tokens("shop").RefreshToken
 	for range 2 {
 		answer, err := w.token("shop", refreshing(token))
@@ -321,9 +322,9 @@ func TestGateTellsGrants(t *testing.T) {
 // addresses count by their /64. Only requests of an authenticated client count. The denial names
 // the address.
 func TestGateCountsSources(t *testing.T) {
-	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
 		Policy: ratelimit.Policy{Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 2, time.Minute)}},
-	}))
+	})})
 	from := func(address string, req grants.TokenRequest) grants.TokenRequest {
 		req.Remote = netip.MustParseAddr(address)
 		return req
@@ -358,17 +359,25 @@ func TestGateKnowsTiersAndOverrides(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 	}
-	tier := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limit(3)}}).WithPolicy("shop", &clientcfg.ClientPolicy{Tier: "gold"})
+	tier := clientcfg.PolicySet{
+		Tiers:   mapOf("gold", clientcfg.Tier{Policy: ratelimit.Policy{User: limit(3)}}),
+		Clients: mapOf("shop", clientcfg.ClientPolicy{Tier: "gold"}),
+	}
+	override := func(clientID, username string, requests int64) clientcfg.PolicySet {
+		set := tier
+		set.Overrides = mapOf(clientcfg.OverrideKey(clientID, username), clientcfg.Override{User: limit(requests)})
+		return set
+	}
 	for _, tt := range []struct {
 		name   string
 		set    clientcfg.PolicySet
 		passes int
 	}{
 		{"of the tier", tier, 3},
-		{"of one user, lower", tier.WithOverride("shop", "alice", &clientcfg.Override{User: limit(1)}), 1},
-		{"of one user, higher", tier.WithOverride("shop", "alice", &clientcfg.Override{User: limit(5)}), 5},
-		{"of another user", tier.WithOverride("shop", "alicia", &clientcfg.Override{User: limit(1)}), 3},
-		{"of a user of another client", tier.WithOverride("other", "alice", &clientcfg.Override{User: limit(1)}), 3},
+		{"of one user, lower", override("shop", "alice", 1), 1},
+		{"of one user, higher", override("shop", "alice", 5), 5},
+		{"of another user", override("shop", "alicia", 1), 3},
+		{"of a user of another client", override("other", "alice", 1), 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, _ := policyWorld(t, ratelimit.DefaultSettings(), tt.set)
@@ -384,9 +393,9 @@ func TestGateKnowsTiersAndOverrides(t *testing.T) {
 // TestGateCountsTotals: requests of users and of the client itself count against the client's
 // total, and the denial says so, also before the password check.
 func TestGateCountsTotals(t *testing.T) {
-	total := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{
+	total := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{Policy: ratelimit.Policy{
 		Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 2, time.Minute)},
-	}})
+	}})}
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), total)
 	for i := range 3 {
 		denial := w.limited("shop", byPassword("alice", password))

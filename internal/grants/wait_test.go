@@ -190,7 +190,7 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	t.Helper()
 	b := ratelimit.DefaultBan()
 	b.Denials = 1
-	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
+	set := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})}
 	waitWorld(t, set, func(w *world, _ *[]limiter.Decided) {
 		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: time.Now})
 		check.OK(w.tb, err)

@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter/oautherr"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -303,4 +304,11 @@ func wantCode(tb testing.TB, want oautherr.Code, err error) {
 			tb.Fatalf("%q in the description %q", r, failed.Description)
 		}
 	}
+}
+
+// mapOf returns a map with one entry.
+func mapOf[V any](key string, v V) ratelimit.Map[V] {
+	e := ratelimit.Map[V]{}.Edit()
+	e.Set(key, v)
+	return e.Map()
 }
