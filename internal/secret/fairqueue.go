@@ -7,12 +7,12 @@ import (
 )
 
 // fairQueue is a fair queue of attempts (start-time fair queuing; Goyal, Vin and Cheng, 1996), shared
-// at every level of a tree. A node of the tree is a group. Each group gets one turn per round of its
-// parent group, so a group gains no turns by sending more attempts, and the first attempt of another
+// at every level of a tree. A node of the tree is a group. Each group is served once per round of its
+// parent group, so a group gains nothing by sending more attempts, and the first attempt of another
 // group waits for at most one attempt of each sibling.
 //
-// Rounds only grow. An attempt that is not yet eligible for its turn keeps its round, and is served
-// before later ones as soon as it is eligible, but its group gets no extra turns for that.
+// Rounds only grow. An attempt that is not yet eligible keeps its round, and is served before later ones
+// as soon as it is eligible, but its group is not served more often for that.
 type fairQueue struct {
 	waiting []*waiter // in order of arrival
 	root    group
@@ -24,8 +24,8 @@ type group struct {
 	groupKey
 	groups int // number of child groups
 	count  int // number of attempts waiting in it
-	next   int // round of its next turn
-	round  int // round of the last turn of its children
+	next   int // round in which it is served next
+	round  int // last round in which a child was served
 }
 
 // groupKey identifies a group by its parent and its name there.
@@ -48,7 +48,7 @@ func (q *fairQueue) enter(w *waiter, names []string) {
 			in.groups++
 		}
 		if l.count == 0 {
-			l.next = max(l.next, in.round) // unused turns are not saved up
+			l.next = max(l.next, in.round) // unused rounds are not saved up
 		}
 		l.count++
 		w.path = append(w.path, l)
@@ -56,8 +56,8 @@ func (q *fairQueue) enter(w *waiter, names []string) {
 	}
 }
 
-// charge counts a turn of an attempt that is still in the queue. In its widest group the turn takes the
-// given number of rounds, and one round in the others.
+// charge records that an attempt, which is still in the queue, is served. In its widest group that
+// takes the given number of rounds, and one round in the others.
 func (q *fairQueue) charge(w *waiter, rounds int) {
 	for _, l := range w.path {
 		l.in.round = max(l.in.round, l.next)
@@ -66,7 +66,7 @@ func (q *fairQueue) charge(w *waiter, rounds int) {
 	}
 }
 
-// leave removes an attempt, and the groups that hold no state. A group that has had its turn in the
+// leave removes an attempt, and the groups that hold no state. A group that was served in the
 // current round is kept, with its parents.
 func (q *fairQueue) leave(w *waiter) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *waiter) bool { return o == w })
@@ -90,12 +90,12 @@ func (q *fairQueue) forget() {
 	})
 }
 
-// first returns the next attempt among those that may have a turn, or nil.
+// first returns the next attempt among those that may be served, or nil.
 func (q *fairQueue) first(may func(*waiter) bool) *waiter {
 	return choose(slices.All(q.waiting), may, func(l, m *group) bool { return l.next < m.next })
 }
 
-// last returns the attempt with the last turn if no others came. Among equals it returns the
+// last returns the attempt that is served last if no others come. Among equals it returns the
 // newest.
 func (q *fairQueue) last(of func(*waiter) bool) *waiter {
 	return choose(slices.Backward(q.waiting), of, func(l, m *group) bool { return l.next+l.count > m.next+m.count })

@@ -19,10 +19,10 @@ const (
 
 // BusyError is returned if a password cannot be hashed soon enough.
 type BusyError struct {
-	// RetryAfter is when a turn is expected to be free, in whole seconds and at least
+	// RetryAfter is when a slot is expected to be free, in whole seconds and at least
 	// [PasswordOptions].MaxWait.
 	RetryAfter time.Duration
-	// Starved is set if the attempt had its turn but was not hashed because of [ErrStarved].
+	// Starved is set if the attempt had a slot but was not hashed because of [ErrStarved].
 	Starved bool
 }
 
@@ -38,11 +38,12 @@ func (e *BusyError) Error() string {
 // and of each source. The others are held back and enter the queue by turns. So an attempt in the
 // queue waits for only a few attempts of any user or address, however many are held back.
 //
-// Turns are shared between the classes, known and unknown, then between the networks of a class,
-// from the widest down to the sources, and, for attempts held back, between the names at a source.
+// Slots and places in the queue are shared between the classes, known and unknown, then between the
+// networks of a class, from the widest down to the sources, and, for attempts held back, between the
+// names at a source.
 //
-// If the queue is expected to take too long, or there is no room left, the attempt that would get
-// the last turn is refused at once. Other attempts are refused after they have waited maxWait. They
+// If the queue is expected to take too long, or there is no room left, the attempt that would be
+// served last is refused at once. Other attempts are refused after they have waited maxWait. They
 // are not refused earlier, because a client that repeats its attempts does so less often while it
 // waits.
 //
@@ -67,11 +68,11 @@ const (
 	known
 )
 
-// classes are the names of the classes' groups, and the rounds that one of their turns takes.
+// classes are the names of the classes' groups, and the rounds that serving an attempt takes.
 var classes = [...]struct {
 	name   string
 	stride int
-}{unknown: {"unknown", 3}, known: {"known", 1}} // while both wait, known attempts get three of four turns
+}{unknown: {"unknown", 3}, known: {"known", 1}} // while both wait, known attempts get three of four slots
 
 // state is the progress of an attempt.
 type state int
@@ -113,7 +114,7 @@ func newHashQueue(atOnce, room int, maxWait time.Duration) *hashQueue {
 	}
 }
 
-// acquire waits for a turn, which the caller must release. Errors: *[BusyError], the error of ctx.
+// acquire waits for a slot, which the caller must release. Errors: *[BusyError], the error of ctx.
 func (t *hashQueue) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("secret: wait in queue: %w", err)
@@ -178,7 +179,7 @@ func (t *hashQueue) arrive(a *Attempt) *waiter {
 	return w
 }
 
-// makeRoom makes room for an attempt by refusing the attempt that would get the last turn. It
+// makeRoom makes room for an attempt by refusing the attempt that would be served last. It
 // returns false if that is w itself.
 func (t *hashQueue) makeRoom(w *waiter, to state) bool {
 	if t.all.count[to][w.class] < t.room && (to == held || t.wait(w.class) <= t.maxWait) {
@@ -193,7 +194,7 @@ func (t *hashQueue) makeRoom(w *waiter, to state) bool {
 	return last != w
 }
 
-// wait returns how long the queue of a class is expected to take, including the turns that go to
+// wait returns how long the queue of a class is expected to take, including the slots that go to
 // the other class.
 func (t *hashQueue) wait(c class) time.Duration {
 	n := t.all.count[queued][c]
@@ -206,7 +207,7 @@ func (t *hashQueue) busy(w *waiter) *BusyError {
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
-// starved returns the error for an attempt that had its turn and was not hashed.
+// starved returns the error for an attempt that had a slot and was not hashed.
 func (t *hashQueue) starved(w *waiter) *BusyError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,7 +228,7 @@ func (t *hashQueue) leave(w *waiter) error {
 	return late
 }
 
-// release gives a turn back. took is the time of the hash, or 0 if nothing was hashed.
+// release frees a slot. took is the time of the hash, or 0 if nothing was hashed.
 func (t *hashQueue) release(w *waiter, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -241,8 +242,8 @@ func (t *hashQueue) release(w *waiter, took time.Duration) {
 	t.advance()
 }
 
-// advance moves attempts to the queue that no longer have to be held back, and gives free turns to
-// the first in the queue. It forgets past turns when no attempt is left, or to bound the memory.
+// advance moves attempts to the queue that no longer have to be held back, and gives free slots to
+// the first in the queue. It forgets past rounds when no attempt is left, or to bound the memory.
 func (t *hashQueue) advance() {
 	admissible := func(w *waiter) bool { return w.free() && t.all.count[queued][w.class] < t.room }
 	for w := t.waiting[held].first(admissible); w != nil; w = t.waiting[held].first(admissible) {
@@ -263,7 +264,7 @@ func (t *hashQueue) advance() {
 	}
 }
 
-// proceed gives a turn to an attempt that is held back or queued, and moves it to the next state.
+// proceed serves an attempt that is held back or queued: it moves it to the next state.
 func (t *hashQueue) proceed(w *waiter) {
 	t.waiting[w.state].charge(w, classes[w.class].stride)
 	t.move(w, w.state+1)

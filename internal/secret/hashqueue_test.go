@@ -17,13 +17,13 @@ import (
 
 const longest = 3 * time.Second // the default
 
-// takeTurn takes a turn with its own name and source.
-func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
+// takeSlot takes a slot with its own name and source.
+func takeSlot(t *testing.T, p *Passwords) (giveBack func()) {
 	t.Helper()
 	own := New()
-	turn, err := p.queue.acquire(t.Context(), &Attempt{Name: own, Source: own})
+	slot, err := p.queue.acquire(t.Context(), &Attempt{Name: own, Source: own})
 	check.OK(t, err)
-	return func() { p.queue.release(turn, 0) }
+	return func() { p.queue.release(slot, 0) }
 }
 
 // wantBusy fails the test unless err is a BusyError with that RetryAfter.
@@ -102,14 +102,14 @@ func (s *slow) flood(n int, name func(i int) string, source func(i int) string) 
 	}
 }
 
-// whileBusy sends attempts while the only turn is taken, waits until all have ended, and checks that
+// whileBusy sends attempts while the only slot is taken, waits until all have ended, and checks that
 // no state is left.
 func whileBusy(t *testing.T, opts PasswordOptions, send func(s *slow)) (s *slow) {
 	t.Helper()
 	opts.Concurrency = 1
 	synctest.Test(t, func(t *testing.T) {
 		s = newSlow(t, opts)
-		giveBack := takeTurn(t, s.Passwords)
+		giveBack := takeSlot(t, s.Passwords)
 		send(s)
 		giveBack()
 		s.group.Wait()
@@ -254,10 +254,10 @@ func TestNoFloodStandsBeforeOthers(t *testing.T) {
 // in56 returns attempts from four sources of one /56.
 func in56(i int) Attempt { return in48(fmt.Sprint("stranger ", i), 1, 1, i%4) }
 
-// TestTurnsAreShared: among several users of one address, the user with the most attempts gets no
-// more turns than the others. Known attempts get three of four turns, however many of each class
+// TestSlotsAreShared: among several users of one address, the user with the most attempts gets no
+// more slots than the others. Known attempts get three of four slots, however many of each class
 // there are.
-func TestTurnsAreShared(t *testing.T) {
+func TestSlotsAreShared(t *testing.T) {
 	s := whileBusy(t, PasswordOptions{}, func(s *slow) {
 		for _, name := range []string{"a", "a", "a", "a", "b", "b", "b", "c", "c"} {
 			s.attempt(name, "X", name)
@@ -303,7 +303,7 @@ func TestLongWaitsAreRefused(t *testing.T) {
 func TestHeldBackAreRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
-		s.takes = 21 * time.Millisecond // no turn falls exactly on three seconds
+		s.takes = 21 * time.Millisecond // no slot is freed exactly on three seconds
 		began := time.Now()
 		s.flood(400, always("alice"), always("X"))
 		s.group.Wait()
@@ -316,10 +316,10 @@ func TestHeldBackAreRefusedInTime(t *testing.T) {
 	})
 }
 
-func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
+func TestStuckSlotIsWaitedForThreeSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
-		giveBack := takeTurn(t, p)
+		giveBack := takeSlot(t, p)
 		began := time.Now()
 		for _, name := range []string{"queued", "held", "held", "held"} {
 			go func() { wantBusy(t, p.RejectAttempt(t.Context(), Attempt{Name: name}), longest) }()
@@ -334,7 +334,7 @@ func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
 }
 
 // TestNothingIsHashedForThoseWhoHaveGone: no password is hashed after its caller has disconnected,
-// neither while it waits nor when its turn comes.
+// neither while it waits nor when it gets a slot.
 //
 // Attack (sign-ins): Work for callers that hung up. Their attempts leave the queue and are not
 // hashed. Also e2e.TestNothingIsHashedForThoseWhoHungUp.
@@ -348,7 +348,7 @@ func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		// At the same time as the turn is given back, so some get it after their caller has disconnected.
+		// At the same time as the slot is freed, so some get it after their caller has disconnected.
 		s.group.Go(func() { _ = s.RejectAttempt(s.t.Context(), Attempt{Name: "bob", Source: "Y", Password: "bob's"}) })
 	})
 	check.Equal(t, "hashed", s.hashed, []string{"bob's"})

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// The tests in this file check the effects of earlier turns in a process that is never idle.
+// The tests in this file check the effects of earlier rounds in a process that is never idle.
 
 // floodBefore returns how many attempts of a flood were hashed before the attempt with the
 // password.
@@ -38,7 +38,7 @@ func TestServedLateDelaysNoOther(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlow(t, PasswordOptions{Concurrency: 1})
 				s.takes = takes
-				giveBack := takeTurn(t, s.Passwords)
+				giveBack := takeSlot(t, s.Passwords)
 				for i := range 5 { // the fifth is held back
 					s.attempt(fmt.Sprint("z", i), "Z", "z")
 				}
@@ -73,7 +73,7 @@ func TestSignInsOfTheDayDelayNoOther(t *testing.T) {
 		at := func(network, source, name string) {
 			s.start(Attempt{Name: name, Source: source, Networks: []string{network}, Password: name})
 		}
-		giveBack := takeTurn(t, s.Passwords)
+		giveBack := takeSlot(t, s.Passwords)
 		others := 0
 		busy := func(n int, wait time.Duration) { // another network, which always has waiting attempts
 			for range n {
@@ -117,7 +117,7 @@ func TestNewestOfEqualsIsRefused(t *testing.T) {
 		t.Run(fmt.Sprint(earlier, " earlier"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 10})
-				giveBack := takeTurn(t, s.Passwords)
+				giveBack := takeSlot(t, s.Passwords)
 				if earlier > 0 {
 					s.flood(earlier, numbered("e"), always("E"))
 					giveBack()
@@ -173,8 +173,8 @@ func TestNewcomersDuringALastingFlood(t *testing.T) {
 	})
 }
 
-// TestTurnsHadAreForgotten: the state kept of networks that have had a turn is bounded.
-func TestTurnsHadAreForgotten(t *testing.T) {
+// TestPastRoundsAreForgotten: the state kept of networks that have been served is bounded.
+func TestPastRoundsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 2})
 		defer s.group.Wait()

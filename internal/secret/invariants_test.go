@@ -124,7 +124,7 @@ func (c *crowd) look() {
 				c.t.Errorf("%s is in a group that was forgotten", key.name)
 			}
 			if l.count != counts[l] || l.next > l.in.round+classes[unknown].stride {
-				c.t.Errorf("%s has %d attempts and its turn in round %d, want %d and at most the next after %d", key.name, l.count, l.next, counts[l], l.in.round)
+				c.t.Errorf("%s has %d attempts and is next in round %d, want %d and at most the next after %d", key.name, l.count, l.next, counts[l], l.in.round)
 			}
 			c.grows(l)
 		}
@@ -152,8 +152,8 @@ func (c *crowd) grows(l *group) {
 	c.rounds[l] = l.round
 }
 
-// TestInvariantsOfTurns checks the invariants with a crowd that leaves nothing idle for long.
-func TestInvariantsOfTurns(t *testing.T) {
+// TestInvariants checks the invariants with a crowd that leaves nothing idle for long.
+func TestInvariants(t *testing.T) {
 	for seed := range uint64(4) {
 		for _, room := range []int{20, 1000} {
 			t.Run(fmt.Sprint("seed ", seed, ", room ", room), func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestInvariantsOfTurns(t *testing.T) {
 						}
 					}
 					c.group.Wait()
-					// One turn of each network held back, and in the queue, plus the hashes that
+					// One attempt of each network held back, and in the queue, plus the hashes that
 					// run while others with the name do.
 					if most := 3*networks + 2*c.queue.atOnce; c.passed > most {
 						t.Errorf("%d that came later were hashed before one, want at most %d", c.passed, most)

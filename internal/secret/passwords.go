@@ -37,7 +37,7 @@ type PasswordOptions struct {
 	// their name or from their source are queued. Known attempts have the same room of their own.
 	// Zero means 1,000.
 	Queue int
-	// MaxWait is the longest time that an attempt waits for its turn. Zero means three seconds.
+	// MaxWait is the longest time that an attempt waits for a slot. Zero means three seconds.
 	MaxWait time.Duration
 	// Separate, if not nil, computes tasks outside this process. If it fails or its result does not
 	// fit, the task is computed in this process, unless the error is [ErrStarved]: then the attempt
@@ -99,12 +99,12 @@ func (p *Passwords) Concurrency() int { return p.queue.atOnce }
 type Attempt struct {
 	Name     string   // whether or not the user exists
 	Source   string   // where the attempt comes from
-	Networks []string // networks that contain Source, widest first; they share the turns, as sources do
+	Networks []string // networks that contain Source, widest first; they share the slots, as sources do
 	Password string
-	// Known attempts have their own turns, so all other attempts delay them little. An attempt is
-	// known if the user exists and has signed in from Source before.
+	// Known attempts have their own share of the slots, so all other attempts delay them little. An
+	// attempt is known if the user exists and has signed in from Source before.
 	Known bool
-	// Still, if not nil, is called when the attempt gets its turn. If it returns an error, nothing
+	// Still, if not nil, is called when the attempt gets a slot. If it returns an error, nothing
 	// is hashed. It must not consume anything, because the attempt may still be refused afterwards;
 	// see [ErrStarved].
 	Still func() error

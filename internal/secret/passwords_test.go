@@ -88,11 +88,11 @@ func TestPasswordsHashLength(t *testing.T) {
 	check.ErrorIs(t, err, nil)
 }
 
-// TestPasswordsWaitTheirTurn fills every slot and the queue.
-func TestPasswordsWaitTheirTurn(t *testing.T) {
+// TestPasswordsWait fills every slot and the queue.
+func TestPasswordsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1, Queue: 1})
-		giveBack := takeTurn(t, p)
+		giveBack := takeSlot(t, p)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		queued := make(chan error)
@@ -111,12 +111,12 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// TestPasswordsAskAgainWhenTheirTurnHasCome: conditions may have changed since the attempt joined
+// TestPasswordsAskAgain: conditions may have changed since the attempt joined
 // the queue.
-func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
+func TestPasswordsAskAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
-		giveBack := takeTurn(t, p)
+		giveBack := takeSlot(t, p)
 		var answer error
 		still := func() error { return answer }
 		results := make(chan error)
@@ -143,8 +143,8 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 func TestPasswordsBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 2})
-		giveBack := takeTurn(t, p)
-		takeTurn(t, p)
+		giveBack := takeSlot(t, p)
+		takeSlot(t, p)
 		var done atomic.Int64
 		for _, work := range []func() error{
 			func() error { _, err := p.Hash(t.Context(), "pw"); return err },
@@ -157,10 +157,10 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		check.Equal(t, "done while all turns are taken", done.Load(), 0)
+		check.Equal(t, "done while all slots are taken", done.Load(), 0)
 		giveBack()
 		synctest.Wait()
-		check.Equal(t, "done one after the other in the one free turn", done.Load(), 3)
+		check.Equal(t, "done one after the other in the one free slot", done.Load(), 3)
 		check.Equal(t, "still wait", len(p.queue.waiting[queued].waiting)+len(p.queue.waiting[held].waiting), 0)
 	})
 }
@@ -297,7 +297,7 @@ func TestTaskCheck(t *testing.T) {
 }
 
 // TestStarved: a task that Separate returns as starved is not computed in this process either, and
-// the next attempt gets its turn.
+// the next attempt gets a slot.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	starved := true
