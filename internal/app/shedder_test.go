@@ -14,9 +14,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGateSeesCallersGo checks that the contexts of requests contain the client's connection. The
-// gate uses it to check whether the caller is still connected, before net/http notices.
-func TestGateSeesCallersGo(t *testing.T) {
+// TestShedderSeesCallersGo checks that the contexts of requests contain the client's connection. The
+// shedder uses it to check whether the caller is still connected, before net/http notices.
+func TestShedderSeesCallersGo(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("a connection that was closed is noticed on Linux only")
 	}
@@ -53,9 +53,9 @@ func TestGateSeesCallersGo(t *testing.T) {
 	check.OK(t, stop(t.Context()))
 }
 
-// TestGateKnowsWhoIsNearItsLimit checks that the shedder learns from the limiter's decisions how much
+// TestShedderKnowsWhoIsNearItsLimit checks that the shedder learns from the limiter's decisions how much
 // of its limit a client has used. Decisions that count against no limit change nothing.
-func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
+func TestShedderKnowsWhoIsNearItsLimit(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	decide := func(id string, d ratelimit.Decision) {
 		for range 100 {

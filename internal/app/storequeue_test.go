@@ -22,9 +22,9 @@ type pooled struct {
 
 func (p pooled) Connections() int { return p.connections }
 
-// TestLaneOptions checks that with a database, some connections are left for exchanges between
+// TestStoreQueueOptions checks that with a database, some connections are left for exchanges between
 // instances, and that with a file the limit does not follow the latency.
-func TestLaneOptions(t *testing.T) {
+func TestStoreQueueOptions(t *testing.T) {
 	tests := map[string]struct {
 		store     store.Backend
 		most, min int

@@ -26,7 +26,7 @@ type dependent struct {
 }
 
 const dependentConfig = unlimited + "passwords: { sign_ins_per_minute: 1000000 }\ntokens: { refresh_grace: 10m }\n" +
-	"overload: { target: 1s, max_in_flight: 12 }\n" // the lane before the store refuses, and nothing else does, also not for want of room
+	"overload: { target: 1s, max_in_flight: 12 }\n" // only the queue before the store refuses
 
 // newDependent starts a server that has so many connections to its database, and n refresh tokens.
 func newDependent(tb testing.TB, config, connections string, n int) *dependent {

@@ -29,8 +29,8 @@ func (l *lastTokens) count() int {
 	return len(l.sweep(func(string) func(*lastToken) bool { return func(*lastToken) bool { return false } }))
 }
 
-// HoldTurns adds a running request for other tokens.
-func (s *Service) HoldTurns() { s.last.enforced.begin(&reuse{done: make(chan struct{})}) }
+// BeginReuse adds a running request for other tokens.
+func (s *Service) BeginReuse() { s.last.enforced.begin(&reuse{done: make(chan struct{})}) }
 
 // LastTokensRoom returns the capacity of a client's tokens after most of them were revoked.
 func LastTokensRoom() int {

@@ -277,7 +277,7 @@ func (w *world) asking(ctx context.Context) *asked {
 func TestReuseDenialsDoNotWait(t *testing.T) {
 	w, _ := reuseWorld(t)
 	w.exhausted(scoped("read"))
-	w.service.HoldTurns()
+	w.service.BeginReuse()
 	w.wantDenied("shop", scoped("write"))
 }
 

@@ -132,8 +132,8 @@ func TestSourcesOfAQueue(t *testing.T) {
 	})
 }
 
-// askInTurn sends requests of one user, cycling through grants, and returns how many wait.
-func (w *world) askInTurn(n int, grants ...ratelimit.Grants) (all []*asked, held int) {
+// askCycling sends requests of one user, cycling through grants, and returns how many wait.
+func (w *world) askCycling(n int, grants ...ratelimit.Grants) (all []*asked, held int) {
 	for i := range n {
 		all = append(all, w.askFrom(user(1), grants[i%len(grants)], ""))
 	}
@@ -161,7 +161,7 @@ func TestOneQueueWhereNoLimitTellsGrants(t *testing.T) {
 			inWorld(t, 2, 3*time.Second, 10, func(w *world) {
 				change(w)
 				pass(30 * time.Millisecond)
-				all, held := w.askInTurn(20, ratelimit.GrantRefresh, ratelimit.GrantCode, ratelimit.GrantPassword)
+				all, held := w.askCycling(20, ratelimit.GrantRefresh, ratelimit.GrantCode, ratelimit.GrantPassword)
 				check.Equal(t, "held", held, 5)
 				pass(4 * time.Second)
 				check.Equal(t, "requests", texts(all[:8]), []string{
@@ -177,13 +177,13 @@ func TestOneQueueWhereNoLimitTellsGrants(t *testing.T) {
 func TestGrantsAddedWhileTheyWait(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
-		all, _ := w.askInTurn(6, ratelimit.GrantRefresh)
+		all, _ := w.askCycling(6, ratelimit.GrantRefresh)
 		w.change(func(s *ratelimit.Settings) {
 			l := ratelimit.NewLimit("refreshes", 100, time.Minute)
 			l.Grants = ratelimit.GrantRefresh
 			s.Default.User = append(s.Default.User, l)
 		})
-		more, held := w.askInTurn(4, ratelimit.GrantRefresh)
+		more, held := w.askCycling(4, ratelimit.GrantRefresh)
 		check.Equal(t, "held", held, 4)
 		pass(4 * time.Second)
 		check.Equal(t, "requests", texts(append(all, more...)[2:]), []string{

@@ -123,9 +123,9 @@ func texts(all []*asked) (out []string) {
 	return out
 }
 
-// TestTurns: waiting requests pass in order of arrival, each when there is room. The time of
+// TestWaitingInOrder: waiting requests pass in order of arrival, each when there is room. The time of
 // synctest begins at the start of a frame.
-func TestTurns(t *testing.T) {
+func TestWaitingInOrder(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
 		all := w.askAll(7)

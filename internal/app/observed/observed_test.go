@@ -55,7 +55,7 @@ func wrap(b store.Backend, l *storequeue.Queue) *observed.Backend {
 	return observed.New(b, observed.Options{Observer: quiet{}, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil)})
 }
 
-func newLane() *storequeue.Queue {
+func newQueue() *storequeue.Queue {
 	return storequeue.New(storequeue.Options{Max: 1, Mode: ratelimit.Enforce})
 }
 
@@ -82,7 +82,7 @@ func (f *fake) List(_ context.Context, _ store.Table, _ store.Query, each func(s
 // queue even after a panic. The backend here has no methods, so a call that reaches it panics.
 func TestEveryMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, d, paused := newLane(), &diary{}, &pauses{}
+		l, d, paused := newQueue(), &diary{}, &pauses{}
 		b := reflect.ValueOf(observed.New(struct{ store.Backend }{}, observed.Options{
 			Observer: d, Queue: l, Pauser: paused,
 		}))
@@ -159,7 +159,7 @@ func TestErrors(t *testing.T) {
 			b := observed.New(&fake{now: func(ctx context.Context) error {
 				seen = ctx.Value(operationKey{})
 				return tt.err
-			}}, observed.Options{Observer: d, Queue: newLane(), Pauser: overload.New(overload.DefaultSettings(), nil)})
+			}}, observed.Options{Observer: d, Queue: newQueue(), Pauser: overload.New(overload.DefaultSettings(), nil)})
 			now, err := b.Now(storequeue.NewRequest(t.Context()))
 			if err != tt.err || now.Unix() != 1 { //nolint:errorlint // the very error
 				t.Errorf("Now() = %v, %v, want %v", now, err, tt.err)
@@ -179,7 +179,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 		failed              bool
 	}{{own, nil, own, false}, {nil, down, down, true}, {nil, nil, nil, false}} {
 		d := &diary{}
-		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Queue: newLane(), Pauser: overload.New(overload.DefaultSettings(), nil)})
+		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Queue: newQueue(), Pauser: overload.New(overload.DefaultSettings(), nil)})
 		err := b.List(t.Context(), table, store.Query{}, func(store.Record) error { return tt.each })
 		if err != tt.want { //nolint:errorlint // the very error
 			t.Errorf("List() = %v, want %v", err, tt.want)
@@ -192,7 +192,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 // TestRefusalIsNoFailureOfTheStore: the observer does not see a refusal.
 func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, l := &diary{}, newLane()
+		d, l := &diary{}, newQueue()
 		b := observed.New(nil, observed.Options{Observer: d, Queue: l, Pauser: overload.New(overload.DefaultSettings(), nil)})
 		_, err := l.Enter(storequeue.NewRequest(t.Context()))
 		check.OK(t, err)

@@ -15,26 +15,26 @@ import (
 	"oauth-server/internal/check"
 )
 
-// gate refuses requests of shop while on is set.
-type gate struct {
+// refuser refuses requests of shop while on is set.
+type refuser struct {
 	on     atomic.Bool
 	looked atomic.Int64 // requests that were checked
 	asked  atomic.Int64
 }
 
-func (g *gate) Refusing() bool {
-	g.looked.Add(1)
-	return g.on.Load()
+func (r *refuser) Refusing() bool {
+	r.looked.Add(1)
+	return r.on.Load()
 }
 
-func (g *gate) Refuse(_ net.Conn, r *Request) (time.Duration, bool) {
-	g.asked.Add(1)
-	return 7 * time.Second, r.ClientID == "shop"
+func (r *refuser) Refuse(_ net.Conn, req *Request) (time.Duration, bool) {
+	r.asked.Add(1)
+	return 7 * time.Second, req.ClientID == "shop"
 }
 
 // world is a server with a handler that answers 200.
 type world struct {
-	gate
+	refuser
 	t       *testing.T
 	handled atomic.Int64
 	idle    atomic.Int64  // how often the connection became idle
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.Serve(New(l, Options{
-			Path: path, Refuser: &w.gate, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
+			Path: path, Refuser: &w.refuser, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
 			Refused: func(f *Refusal) {
 				f.Raw = bytes.Clone(f.Raw)
 				w.refused <- *f
