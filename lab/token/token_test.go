@@ -4,6 +4,11 @@
 // claims, the decision with metrics and header fields, the response and the form. The limiter takes 4 to 6 µs, most of it for
 // header fields and metrics. p99 is mostly the garbage collector, which runs every 3,200 requests for 4 ms, and the pauses of a
 // shared machine. A faster server has more to do at half of its own rate.
+//
+// On two cores that the load generator shares, a request takes 1.26 times the time of the bare handler, and 15 µs more than on a core of
+// its own. In 9 of these the kernel, in write(2), delivers the response and wakes the generator. Nothing else has more than 1 µs of them.
+//
+// Profile-guided optimisation changed nothing: 0.94 to 1.06 of the time in four rounds by turns, with a profile of these requests.
 package token_test
 
 import (
