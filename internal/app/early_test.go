@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// full is a gate that refuses everything and keeps the last request.
+// full is a shedder that refuses everything and keeps the last request.
 type full struct {
 	asked *overload.Request
 	of    context.Context //nolint:containedctx // which the test looks at
@@ -53,15 +53,15 @@ func TestRefusedEarly(t *testing.T) {
 		"password, unread": {func(r *early.Request) { r.Grant = "password" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gate := &full{}
+			shedder := &full{}
 			asked := own
 			tc.edit(&asked)
-			after, refused := (&earlyRefuser{shedder: gate, service: r.edge.service}).Refuse(nil, &asked)
+			after, refused := (&earlyRefuser{shedder: shedder, service: r.edge.service}).Refuse(nil, &asked)
 			check.Equal(t, "refused", refused, tc.refused)
-			check.Equal(t, "the shedder is asked", gate.asked != nil, tc.refused)
+			check.Equal(t, "the shedder is asked", shedder.asked != nil, tc.refused)
 			if refused {
 				check.Equal(t, "Retry-After", after, 3*time.Second)
-				check.Equal(t, "request", *gate.asked, overload.Request{ClientID: "shop", Class: overload.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
+				check.Equal(t, "request", *shedder.asked, overload.Request{ClientID: "shop", Class: overload.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
 			}
 		})
 	}

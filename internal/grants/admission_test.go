@@ -46,22 +46,22 @@ func (d *doorkeeper) Starved(context.Context) error {
 func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]limiter.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, edits...)
-	gate := &doorkeeper{}
-	w.reopen(func(o *grants.Options) { o.Shedder = gate })
-	return w, gate, seen
+	shedder := &doorkeeper{}
+	w.reopen(func(o *grants.Options) { o.Shedder = shedder })
+	return w, shedder, seen
 }
 
 // TestOverloadedGrants: a request shed under overload gets a retry time, spends no quota, hashes no
 // password, and leaves its code and refresh token valid.
 func TestOverloadedGrants(t *testing.T) {
-	w, gate, seen := overloadedWorld(t)
+	w, shedder, seen := overloadedWorld(t)
 	code, tokens := w.code("shop"), w.tokens("shop")
 	requests := []grants.TokenRequest{
 		refreshing(tokens.RefreshToken), w.redemption("shop", code), clientCredentials,
 		{GrantType: "password", Username: "alice", Password: "wrong"},
 	}
 	decided := len(*seen)
-	gate.shut, gate.asked = true, nil
+	shedder.shut, shedder.asked = true, nil
 	for range 5 { // more than any limit
 		for _, req := range requests {
 			_, err := w.token("shop", req)
@@ -78,18 +78,18 @@ func TestOverloadedGrants(t *testing.T) {
 	_, _, err = w.service.SignIn(t.Context(), accounts.SignIn{Username: "alice", Password: "wrong"})
 	check.Equal(t, "sign-in", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	check.Equal(t, "decisions of the limiter", len(*seen)-decided, 0)
-	check.Equal(t, "requests inside", gate.inside, 0)
+	check.Equal(t, "requests inside", shedder.inside, 0)
 
-	gate.shut = false
+	shedder.shut = false
 	w.mustToken("shop", requests[0])
 	w.mustToken("shop", requests[1])
 	w.mustToken("shop", clientCredentials)
-	check.Equal(t, "requests inside in the end", gate.inside, 0)
+	check.Equal(t, "requests inside in the end", shedder.inside, 0)
 }
 
 // TestNothingStaysInside: every admitted request leaves the shedder, whatever its outcome.
 func TestNothingStaysInside(t *testing.T) {
-	w, gate, _ := overloadedWorld(t)
+	w, shedder, _ := overloadedWorld(t)
 	tokens := w.tokens("shop")
 	query := w.query("shop", tokens.AccessToken)
 	for name, send := range map[string]func() error{
@@ -106,22 +106,22 @@ func TestNothingStaysInside(t *testing.T) {
 		},
 		"client_credentials": func() error { _, err := w.token("shop", clientCredentials); return err },
 	} {
-		asked := len(gate.asked)
+		asked := len(shedder.asked)
 		check.OK(t, send(), name)
-		check.Equal(t, name+": asked", len(gate.asked)-asked, 1)
-		check.Equal(t, name+": inside", gate.inside, 0)
+		check.Equal(t, name+": asked", len(shedder.asked)-asked, 1)
+		check.Equal(t, name+": inside", shedder.inside, 0)
 	}
 	check.OK(t, w.service.Revoke(t.Context(), query))
-	check.Equal(t, "revocation: inside", gate.inside, 0)
+	check.Equal(t, "revocation: inside", shedder.inside, 0)
 }
 
 // TestGarbageIsNotCritical: a grant that this server has not issued is refused without asking the
-// gate, for every client. For a client that proves nothing, the shedder gets the source of the
+// shedder, for every client. For a client that proves nothing, the shedder gets the source of the
 // request.
 func TestGarbageIsNotCritical(t *testing.T) {
-	w, gate, _ := overloadedWorld(t)
+	w, shedder, _ := overloadedWorld(t)
 	code := w.code("app")
-	gate.asked, gate.shut = nil, true
+	shedder.asked, shedder.shut = nil, true
 	for name, req := range map[string]grants.TokenRequest{
 		"a guessed code": {GrantType: "authorization_code", Code: secret.New()},
 		"garbage":        refreshing("garbage"), "none": refreshing(""), "another MAC": refreshing(strings.Repeat("A", 59)),
@@ -138,17 +138,17 @@ func TestGarbageIsNotCritical(t *testing.T) {
 			}
 		}
 	}
-	check.Equal(t, "asked", len(gate.asked), 0)
+	check.Equal(t, "asked", len(shedder.asked), 0)
 	remote := netip.MustParseAddr("192.0.2.7")
 	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: code, Remote: remote})
 	check.Equal(t, "a code", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
-	check.Equal(t, "asked about", gate.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: limiter.SourceOf(remote)}})
+	check.Equal(t, "asked about", shedder.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: limiter.SourceOf(remote)}})
 }
 
 // TestTooMuchGarbageIsNotCritical: an address with too many invalid grants is refused without
 // asking the shedder.
 func TestTooMuchGarbageIsNotCritical(t *testing.T) {
-	w, gate, _ := overloadedWorld(t)
+	w, shedder, _ := overloadedWorld(t)
 	w.reopen(func(o *grants.Options) {
 		o.InvalidGrants.PerAddress, o.InvalidGrants.PerName = ratelimit.NewLimit("a", 1, time.Minute), ratelimit.NewLimit("b", 1, time.Minute)
 	})
@@ -159,31 +159,31 @@ func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 			t.Fatal("garbage is accepted")
 		}
 	}
-	gate.shut, gate.asked = true, nil
+	shedder.shut, shedder.asked = true, nil
 	_, err := w.token("app", req)
 	check.Equal(t, "limit", check.As[*oautherr.LimitedError](t, err).QuotaExceeded, false)
-	check.Equal(t, "asked", len(gate.asked), 0)
+	check.Equal(t, "asked", len(shedder.asked), 0)
 }
 
 // TestOverloadSpendsNoQueries: a shed introspection does not count against the client's limit.
 func TestOverloadSpendsNoQueries(t *testing.T) {
-	w, gate, _ := overloadedWorld(t)
+	w, shedder, _ := overloadedWorld(t)
 	w.reopen(func(o *grants.Options) { o.Introspections = ratelimit.NewLimit("few", 1, time.Minute) })
 	query := w.query("shop", "x")
-	gate.shut = true
+	shedder.shut = true
 	for range 3 {
 		_, err := w.service.Introspect(t.Context(), query)
 		check.Equal(t, "refused", check.As[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	}
-	gate.shut = false
+	shedder.shut = false
 	_, err := w.service.Introspect(t.Context(), query)
 	check.OK(t, err)
 }
 
-// TestGateIsAskedAboutProvenClients: the shedder sees only authenticated clients, with the values of
+// TestShedderIsAskedAboutProvenClients: the shedder sees only authenticated clients, with the values of
 // their policies.
-func TestGateIsAskedAboutProvenClients(t *testing.T) {
-	w, gate, _ := overloadedWorld(t, policy("shop", ratelimit.Policy{Criticality: ratelimit.Sheddable}), policy("caller", ratelimit.Policy{Trusted: true}))
+func TestShedderIsAskedAboutProvenClients(t *testing.T) {
+	w, shedder, _ := overloadedWorld(t, policy("shop", ratelimit.Policy{Criticality: ratelimit.Sheddable}), policy("caller", ratelimit.Policy{Trusted: true}))
 	w.mustToken("shop", clientCredentials)
 	w.mustToken("caller", clientCredentials)
 	w.mustToken("other", clientCredentials)
@@ -198,7 +198,7 @@ func TestGateIsAskedAboutProvenClients(t *testing.T) {
 		{ClientID: "caller", Class: overload.ClientCredentials, Trusted: true},
 		{ClientID: "other", Class: overload.ClientCredentials},
 	}
-	check.Equal(t, "asked about", gate.asked, want)
+	check.Equal(t, "asked about", shedder.asked, want)
 }
 
 // TestOverloadedStore: if the store sheds an operation, the response has its retry time.
@@ -230,10 +230,10 @@ func TestOverloadedReadOfClients(t *testing.T) {
 
 // starvedWorld is a world that cannot hash passwords while the server lacks processor time, and
 // sheds sign-ins for that reason.
-func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]overload.Request, gate *overload.Shedder) {
+func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]overload.Request, shedder *overload.Shedder) {
 	t.Helper()
 	starved, shed = new(bool), new([]overload.Request)
-	gate = overload.New(overload.DefaultSettings(), func(r *overload.Request, o overload.Outcome) {
+	shedder = overload.New(overload.DefaultSettings(), func(r *overload.Request, o overload.Outcome) {
 		check.Equal(t, "outcome", o, overload.Shed)
 		*shed = append(*shed, *r)
 	})
@@ -243,13 +243,13 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 		}
 		return testworld.FastHash(task)
 	}})
-	w = newWorld(t, append(edits, func(o *grants.Options) { o.SignIn.Passwords, o.Shedder = passwords, gate })...)
-	return w, starved, shed, gate
+	w = newWorld(t, append(edits, func(o *grants.Options) { o.SignIn.Passwords, o.Shedder = passwords, shedder })...)
+	return w, starved, shed, shedder
 }
 
 // TestStarvedAttemptIsShed: attempts of a person and of a client are counted as shed, once each.
 func TestStarvedAttemptIsShed(t *testing.T) {
-	w, starved, shed, gate := starvedWorld(t)
+	w, starved, shed, shedder := starvedWorld(t)
 	*starved = true
 	refused := check.As[*grants.Error](t, w.signIn(here, "alice", password))
 	check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
@@ -257,7 +257,7 @@ func TestStarvedAttemptIsShed(t *testing.T) {
 	_, err := w.token("shop", byPassword("alice", password))
 	check.Equal(t, "for want of", check.As[*overload.ShedError](t, err).Short, overload.Processor)
 	check.Equal(t, "shed", *shed, []overload.Request{{Class: overload.SignIn}, {ClientID: "shop", Class: overload.Password}})
-	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
+	check.Equal(t, "in flight in the end", shedder.Stats().InFlight, 0)
 }
 
 // TestLongLineShedsNobody: an attempt refused because too many people sign in is reported as busy,

@@ -353,9 +353,9 @@ func strictSettings(mode ratelimit.Mode) ratelimit.Settings {
 	return s
 }
 
-// TestGateAwaitsPermits: a request waits for permits of a strict limit as long as the limit and the
+// TestAwaitsPermits: a request waits for permits of a strict limit as long as the limit and the
 // client do.
-func TestGateAwaitsPermits(t *testing.T) {
+func TestAwaitsPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, seen, exchange := strictWorld(t, strictSettings(ratelimit.Enforce), clientcfg.PolicySet{})
 		ctx, hangUp := context.WithCancel(t.Context())

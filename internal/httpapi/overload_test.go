@@ -151,9 +151,9 @@ func (g *gated) Session(ctx context.Context, cookie string) (accounts.Session, e
 	return g.fake.Session(ctx, cookie)
 }
 
-// TestPagesLeaveTheGate checks that each page enters the gate once and leaves it after its answer,
-// whatever the answer is. A page that the gate refuses does no work.
-func TestPagesLeaveTheGate(t *testing.T) {
+// TestPagesLeaveTheShedder checks that each page enters the shedder once and leaves it after its answer,
+// whatever the answer is. A page that the shedder refuses does no work.
+func TestPagesLeaveTheShedder(t *testing.T) {
 	authorize := "/authorize?" + authorization().Encode()
 	for name, tt := range map[string]struct {
 		request

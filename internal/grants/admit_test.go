@@ -86,8 +86,8 @@ func (w *world) wantDenied(id string, req grants.TokenRequest) {
 	}
 }
 
-// TestGateCountsOnlyTheRightful: none of these requests spends quota.
-func TestGateCountsOnlyTheRightful(t *testing.T) {
+// TestCountsOnlyTheRightful: none of these requests spends quota.
+func TestCountsOnlyTheRightful(t *testing.T) {
 	w, seen := limitedWorld(t)
 	tokens := w.tokens("shop")
 	claimed := refreshing(tokens.RefreshToken)
@@ -116,9 +116,9 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 	}
 }
 
-// TestGateSparesPasswords: a request over the quota is denied before hashing, and a wrong password
+// TestSparesPasswords: a request over the quota is denied before hashing, and a wrong password
 // spends no quota.
-func TestGateSparesPasswords(t *testing.T) {
+func TestSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := w.fail()
 	right := byPassword("alice", password)
@@ -141,7 +141,7 @@ func TestGateSparesPasswords(t *testing.T) {
 	w.mustToken("shop", right)
 }
 
-func TestGateModes(t *testing.T) {
+func TestModes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit    func(*ratelimit.Settings)
 		denied  bool
@@ -192,8 +192,8 @@ func TestGateModes(t *testing.T) {
 	}
 }
 
-// TestGateTriesCandidates: candidate limits deny nothing, and their would-be denials are reported.
-func TestGateTriesCandidates(t *testing.T) {
+// TestTriesCandidates: candidate limits deny nothing, and their would-be denials are reported.
+func TestTriesCandidates(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}})
@@ -212,9 +212,9 @@ func TestGateTriesCandidates(t *testing.T) {
 	}
 }
 
-// TestGateTriesNoCandidateOnOverrides: a user with an override keeps its limits, whatever the
+// TestTriesNoCandidateOnOverrides: a user with an override keeps its limits, whatever the
 // candidate sets for other users.
-func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
+func TestTriesNoCandidateOnOverrides(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{User: one}})
 	w, seen := policyWorld(t, ratelimit.DefaultSettings(), set)
@@ -241,9 +241,9 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 	check.ErrorSays(t, ofUser, "Token rate limit exceeded for this client and user; retry after ")
 }
 
-// TestGateTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
+// TestTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
 // deny before the password check.
-func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
+func TestTriesCandidatesOnEarlyDenials(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 	}
@@ -261,10 +261,10 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	}
 }
 
-// TestGateNamesOnlyTheCounted: a username of the password grant may be a password typed into the
+// TestNamesOnlyTheCounted: a username of the password grant may be a password typed into the
 // wrong field. If there is no room for its own counters, the request can be denied at once, and
 // then the name is not reported.
-func TestGateNamesOnlyTheCounted(t *testing.T) {
+func TestNamesOnlyTheCounted(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	policies, counters := testworld.Policies(t, settings, clientcfg.PolicySet{}), counting.NewCounters(1000)
@@ -289,9 +289,9 @@ func TestGateNamesOnlyTheCounted(t *testing.T) {
 	}
 }
 
-// TestGateTellsGrants: a limit for refreshes counts only refreshes, and denies one without
+// TestTellsGrants: a limit for refreshes counts only refreshes, and denies one without
 // consuming its token.
-func TestGateTellsGrants(t *testing.T) {
+func TestTellsGrants(t *testing.T) {
 	refreshes := ratelimit.NewLimit("refreshes", 2, time.Minute)
 	refreshes.Grants = ratelimit.GrantRefresh
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
@@ -318,10 +318,10 @@ func TestGateTellsGrants(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestGateCountsSources: requests from one address count together, whoever the user is. IPv6
+// TestCountsSources: requests from one address count together, whoever the user is. IPv6
 // addresses count by their /64. Only requests of an authenticated client count. The denial names
 // the address.
-func TestGateCountsSources(t *testing.T) {
+func TestCountsSources(t *testing.T) {
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
 		Policy: ratelimit.Policy{Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 2, time.Minute)}},
 	})})
@@ -353,9 +353,9 @@ func TestGateCountsSources(t *testing.T) {
 	check.Equal(t, "IPv4", w.limited("shop", from("192.0.2.1", clientCredentials)) == nil, true)
 }
 
-// TestGateKnowsTiersAndOverrides: a user with an override has its limits, also before the password
+// TestKnowsTiersAndOverrides: a user with an override has its limits, also before the password
 // check and however the name is typed. Other users of the client have the limits of its tier.
-func TestGateKnowsTiersAndOverrides(t *testing.T) {
+func TestKnowsTiersAndOverrides(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 	}
@@ -390,9 +390,9 @@ func TestGateKnowsTiersAndOverrides(t *testing.T) {
 	}
 }
 
-// TestGateCountsTotals: requests of users and of the client itself count against the client's
+// TestCountsTotals: requests of users and of the client itself count against the client's
 // total, and the denial says so, also before the password check.
-func TestGateCountsTotals(t *testing.T) {
+func TestCountsTotals(t *testing.T) {
 	total := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{Policy: ratelimit.Policy{
 		Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 2, time.Minute)},
 	}})}
