@@ -85,7 +85,6 @@ func (s *server) flood(n int) *flood {
 // another user signs in before most of them, from another address and from the same.
 func TestOneAccountBlocksNoOtherSignIn(t *testing.T) {
 	const connections, passed = 150, 40
-	t.Setenv("OAUTH_PASSWORDS_PROCESSES", "off") // those of the lowest priority have no time beside other tests
 	for name, address := range map[string]string{"another address": otherAddress, "the same address": floodAddress} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, unlimited+manySignIns)
