@@ -97,14 +97,16 @@ func onEveryStore(t *testing.T, test func(t *testing.T, store *shared)) {
 
 func everyInstanceEndsIt(t *testing.T, store *shared) {
 	t.Helper()
+	today := time.Since(noon) // the TTL index goes by the time of the database
 	first := newInstance(t, "i-1", store, file())
+	first.clock.Advance(today)
 	first.patch("/policies/shop?for=30d", `{"trusted":true}`).is(http.StatusOK)
 	first.clock.Advance(30 * 24 * time.Hour)
 	check.OK(t, store.AddEvent(t.Context(), clientcfg.Event{Action: "x", At: first.clock.Now()})) // the newest entry stays
 	check.OK(t, store.SweepEvents(t.Context(), first.clock.Now(), first.clock.Now()))
 	second := newInstance(t, "i-2", store, file())
-	second.clock.Advance(30 * 24 * time.Hour)
-	store.clock.Advance(30 * 24 * time.Hour)
+	second.clock.Advance(today + 30*24*time.Hour)
+	store.clock.Advance(today + 30*24*time.Hour)
 	for _, w := range []*instance{first, second} {
 		check.Equal(t, "trusted before", w.policies.Snapshot().For("shop").Trusted, true)
 		check.OK(t, w.policies.End(t.Context()))
