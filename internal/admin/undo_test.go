@@ -70,6 +70,7 @@ func TestUndoComparesValues(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store *shared) {
 		t.Helper()
 		w := newInstance(t, "i-1", store, file())
+		w.clock.Advance(time.Since(noon)) // the TTL index goes by the time of the database
 		w.put("/policies/shop", `{"note":"R&D <team>"}`).is(http.StatusOK)
 		w.patch("/settings", `{"canary_percent":12.5,"note":"<1>"}`).is(http.StatusOK)
 		w.put("/policies/shop?for=1h", `{"note":"<1 h>"}`).is(http.StatusOK)
