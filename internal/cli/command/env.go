@@ -31,6 +31,7 @@ type Env struct {
 	ErrTerminal bool   // ErrOut is one
 	// Hangups receives the SIGHUPs of serve; see CatchHangups.
 	Hangups chan os.Signal
+	nohup   bool // SIGHUP was ignored before
 	// Pause waits between two views of --watch; nil waits.
 	Pause func(context.Context, time.Duration) error
 }

@@ -40,14 +40,20 @@ func UntilSignal(parent context.Context, others ...os.Signal) (context.Context, 
 // during startup is kept until the server can reload.
 func (c *Env) CatchHangups() {
 	if c.Hangups == nil {
+		c.nohup = signal.Ignored(syscall.SIGHUP)
 		c.Hangups = make(chan os.Signal, 1)
 		signal.Notify(c.Hangups, syscall.SIGHUP)
 	}
 }
 
 // UntilHangup returns a context that also ends at the first SIGHUP, for a server in a terminal that may be
-// closed. A second one kills the process at once.
+// closed. A second one kills the process at once. If the process began with SIGHUP ignored, as under nohup,
+// it is ignored again.
 func (c *Env) UntilHangup(parent context.Context) context.Context {
+	if c.nohup {
+		signal.Stop(c.Hangups)
+		return parent
+	}
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
 		defer cancel()

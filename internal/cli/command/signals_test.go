@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -22,4 +23,13 @@ func TestUntilHangup(t *testing.T) {
 	stop(os.ErrClosed)
 	<-ctx.Done()
 	check.Equal(t, "cause", context.Cause(ctx), os.ErrClosed)
+}
+
+// TestUntilHangupUnderNohup: a server that was started to outlive its terminal does so.
+func TestUntilHangupUnderNohup(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	c := &Env{}
+	c.CatchHangups()
+	check.Equal(t, "the context is that of the caller", c.UntilHangup(t.Context()) == t.Context(), true)
 }
