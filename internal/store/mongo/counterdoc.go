@@ -1,7 +1,6 @@
 package mongo
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -40,7 +39,7 @@ func counterRecord(doc bson.Raw) exchange.Record {
 	r.record.Writers = map[string]int64{}
 	r.each("writers", r.writer)
 	r.each(counts, r.frame)
-	slices.SortFunc(r.record.Frames, func(a, b exchange.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.record.Frames, exchange.ByName)
 	r.record.Problem = r.problem
 	if r.more > 0 {
 		r.record.Problem += fmt.Sprintf(", and %d more", r.more)
