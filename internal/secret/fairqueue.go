@@ -24,8 +24,8 @@ type group struct {
 	groupKey
 	groups int // number of child groups
 	count  int // number of attempts waiting in it
-	next   int // round in which it is served next
-	round  int // last round in which a child was served
+	next   int // its next round
+	round  int // the latest round of its children
 }
 
 // groupKey identifies a group by its parent and its name there.

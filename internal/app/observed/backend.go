@@ -91,7 +91,7 @@ func (b *Backend) Unreadable(table, key string, err error) { b.o.Observer.Unread
 // Close implements [store.Backend].
 func (b *Backend) Close() error { return b.backend.Close() }
 
-// Counters is a [exchange.Store]. Its operations are observed and never wait.
+// Counters is an [exchange.Store]. Its operations are observed and never wait.
 type Counters struct {
 	backend  exchange.Store
 	observer Observer

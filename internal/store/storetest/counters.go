@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/store/exchange"
 )
 
-// CounterTarget is a [exchange.Store] under test.
+// CounterTarget is an [exchange.Store] under test.
 type CounterTarget struct {
 	// Fresh opens an empty store that is closed when the test ends.
 	Fresh func(t *testing.T) exchange.Store
@@ -262,7 +262,7 @@ func counterNames(t *testing.T, s fixture) {
 	}
 }
 
-// byClient is a [exchange.Store] that lets operators read and erase counters. The store in memory is none.
+// byClient is an [exchange.Store] that lets operators read and erase counters. The store in memory does not.
 type byClient interface {
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]exchange.Record, error)
 	EraseCounters(ctx context.Context, clientID string, username *string) error

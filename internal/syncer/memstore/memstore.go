@@ -1,4 +1,4 @@
-// Package memstore is a [exchange.Store] in memory, for tests: the reference implementation of the
+// Package memstore is an [exchange.Store] in memory, for tests: the reference implementation of the
 // contract, and the database of simulated clusters.
 package memstore
 
