@@ -1,6 +1,6 @@
 // Package store is the lowest layer of the data: records in tables, and one numbered trail of the
 // changes that operators make. Two backends implement it, internal/store/bolt in a local file and
-// internal/store/mongo in MongoDB. internal/store/storetest checks both.
+// internal/store/mongo in MongoDB. The tests of this package run one suite on both.
 //
 // A domain package declares its tables, and has a repository of a few methods on a [Collection].
 // The store does not interpret records, but requires their value to be a JSON object: MongoDB

@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"oauth-server/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
-	storetest.Child(target)
 	if path, ok := os.LookupEnv("BOLT_TEST_HOLD"); ok {
 		holdForever(path)
 	}

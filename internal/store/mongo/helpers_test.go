@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store/exchange"
@@ -19,7 +18,7 @@ import (
 // throughProxy opens a migrated store behind a proxy, and the same store directly.
 func throughProxy(t *testing.T) (proxied, direct *Store, p *mongotest.Proxy) {
 	t.Helper()
-	uri, database, _ := strings.Cut(target.Location(t), " ")
+	uri, database, _ := strings.Cut(location(t), " ")
 	p = mongotest.NewProxy(t, uri)
 	return openAt(t, p.URI, database), openAt(t, uri, database), p
 }
@@ -120,10 +119,3 @@ func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 
 // fields returns one document with the fields of all.
 func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
-
-// setFields sets fields of a document and bypasses the validator.
-func setFields(t *testing.T, s *Store, collection string, id any, set bson.D) {
-	t.Helper()
-	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true).SetUpsert(true))
-	check.OK(t, err)
-}

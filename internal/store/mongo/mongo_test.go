@@ -9,9 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/store/storetest"
 )
 
 // location migrates an empty database.
@@ -24,25 +22,6 @@ func location(t *testing.T) string {
 	_, err = s.Migrate(t.Context())
 	check.OK(t, err)
 	return uri + " " + database
-}
-
-// recordDocument returns the document that reads as the record.
-func recordDocument(r *exchange.Record) bson.D {
-	doc := bson.D{
-		{Key: "_id", Value: counterID(r.ID)},
-		{Key: "version", Value: r.Version},
-		{Key: "etag", Value: r.Etag},
-		{Key: "frame", Value: r.Frame},
-	}
-	if r.Pruned != 0 {
-		doc = append(doc, bson.E{Key: "pruned", Value: r.Pruned})
-	}
-	writers := bson.D{}
-	for name, seq := range r.Writers {
-		writers = append(writers, bson.E{Key: name, Value: seq})
-	}
-	return append(doc, bson.E{Key: "writers", Value: writers}, bson.E{Key: counts, Value: wholeCounts(r.Frames)},
-		bson.E{Key: "expire", Value: storetest.Epoch})
 }
 
 // putDocument stores a document of a counter unchanged and bypasses the validator.
@@ -60,7 +39,6 @@ func putDocument(t *testing.T, s *Store, doc bson.D) {
 }
 
 func TestMain(m *testing.M) {
-	storetest.Child(target)
 	if os.Getenv("MONGODB_TEST_URI") == "" {
 		os.Exit(m.Run()) // testcontainers keeps its own connections open until the end
 	}

@@ -1,7 +1,6 @@
 package memstore_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,20 +9,8 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/exchange"
-	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer/memstore"
 )
-
-func TestConformance(t *testing.T) {
-	storetest.RunCounters(t, storetest.CounterTarget{
-		Fresh: func(*testing.T) exchange.Store { return &memstore.Store{} },
-		Put:   func(_ *testing.T, s exchange.Store, r exchange.Record) { s.(*memstore.Store).Put(r, storetest.Epoch) },
-		Sweep: func(_ context.Context, s exchange.Store, now time.Time) error {
-			s.(*memstore.Store).Expire(now)
-			return nil
-		},
-	})
-}
 
 func TestDocuments(t *testing.T) {
 	var s memstore.Store

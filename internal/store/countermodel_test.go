@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"maps"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/store/exchange"
 )
 
@@ -94,7 +93,7 @@ func (c chance) write(d *modelDocument) *exchange.Write {
 	}
 	w := &exchange.Write{
 		Versioned: c.one(2), Version: d.version, Etag: d.etag, NewEtag: 1 + c.Int64N(1<<62), Frame: d.frame,
-		Writer: string(rune('a' + c.IntN(4))), Expire: Epoch.Add(time.Duration(c.IntN(4)) * time.Hour),
+		Writer: string(rune('a' + c.IntN(4))), Expire: epoch.Add(time.Duration(c.IntN(4)) * time.Hour),
 	}
 	if c.one(4) {
 		w.Version, w.Etag = max(c.near(d.version), 0), c.near(d.etag)
@@ -168,8 +167,8 @@ func counterModel(t *testing.T, s fixture) {
 			}
 		}
 		if c.one(6) {
-			now := Epoch.Add(time.Duration(c.IntN(240)) * time.Minute)
-			check.OK(t, s.Sweep(t, now), "sweep")
+			now := epoch.Add(time.Duration(c.IntN(240)) * time.Minute)
+			s.sweep(now)
 			for k, d := range model {
 				if d != nil && d.expire.Before(now) {
 					model[k] = nil

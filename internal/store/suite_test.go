@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -6,47 +6,52 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/exchange"
 )
 
-// Backend is a backend with counters.
-type Backend interface {
+// backend is a backend with counters.
+type backend interface {
 	store.Backend
 	exchange.Store
 	byClient
 }
 
-// Target is a backend under test.
-type Target struct {
+// target is a kind of backend under test.
+type target struct {
+	Name string
 	// Location creates an empty place for data and returns the string that Open needs to find it,
 	// even in another process. The place is removed when the test ends.
 	Location func(t *testing.T) string
 	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
 	// location can be opened again.
-	Open func(ctx context.Context, location string) (Backend, error)
+	Open func(ctx context.Context, location string) (backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
 	// Sweep removes records and counters that expired before now, as [store.Sweeper] or the TTL monitor of a server does.
-	Sweep func(ctx context.Context, b Backend, now time.Time) error
+	Sweep func(t *testing.T, b backend, now time.Time)
 	// Faulty opens the data at a location over a connection that can be broken; nil: not supported.
-	Faulty func(t *testing.T, location string) (Backend, Faults)
+	Faulty func(t *testing.T, location string) (backend, Faults)
 	// Many is how many records exist at once in the largest test.
 	Many int
 	// Age moves the time at which a record was written back.
-	Age func(t *testing.T, b Backend, table store.Table, key string, by time.Duration)
+	Age func(t *testing.T, b backend, table store.Table, key string, by time.Duration)
 	// Spoil has ways to make a stored record unreadable, by name.
-	Spoil map[string]func(t *testing.T, b Backend, table store.Table, key string)
+	Spoil map[string]func(t *testing.T, b backend, table store.Table, key string)
 	// SpoilEntry has ways to make an entry of the trail unreadable. Its number stays.
-	SpoilEntry map[string]func(t *testing.T, b Backend, number int64)
-	// PutCounter stores the document of a counter unchanged, as if another program had written it.
-	PutCounter func(t *testing.T, b Backend, r exchange.Record)
+	SpoilEntry map[string]func(t *testing.T, b backend, number int64)
 }
 
 // Faults breaks or delays a writing command. Commands are counted from the call, from 1.
@@ -57,18 +62,37 @@ type Faults struct {
 	Hold func(command int) (reached <-chan struct{}, release func())
 }
 
-// The tables of the suite. If a backend must know its tables in advance, it declares [Tables].
+// targets are the kinds of backends. Each must pass the whole suite; no group can be switched off.
+var targets = []target{inFile, inMongoDB}
+
+// The tables of the suite.
 var (
 	plain    = store.Table{Name: "suite_plain"}
 	owned    = store.Table{Name: "suite_owned", ByOwner: true}
 	volatile = store.Table{Name: "suite_volatile", Volatile: true}
 	trailed  = store.Table{Name: "suite_trailed", ByOwner: true} // written by Append only
-
-	Tables = []store.Table{plain, owned, volatile, trailed}
 )
 
-// Run runs the whole suite.
-func Run(t *testing.T, target Target) {
+func TestMain(m *testing.M) {
+	writeUntilKilled()
+	if os.Getenv("MONGODB_TEST_URI") == "" {
+		os.Exit(m.Run()) // testcontainers keeps its own connections open until the end
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// TestBackends runs the whole suite for each backend. It does not depend on the date: its records expire around
+// [epoch], far in the future, so that no TTL monitor of a database removes them while it runs.
+func TestBackends(t *testing.T) {
+	for _, target := range targets {
+		t.Run(target.Name, func(t *testing.T) {
+			t.Parallel()
+			runSuite(t, target)
+		})
+	}
+}
+
+func runSuite(t *testing.T, target target) {
 	t.Helper()
 	each, one := []store.Table{plain, owned, volatile}, []store.Table{plain}
 	for _, test := range []struct {
@@ -106,29 +130,27 @@ func Run(t *testing.T, target Target) {
 		{"damage in the trail", one, damagedEntries},
 	} {
 		for _, table := range test.tables {
-			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, Target: target, table: table}.fresh()) })
+			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, target: target, table: table}.fresh()) })
 		}
 	}
 	if target.Faulty != nil {
 		runFaults(t, target)
 	}
-	RunCounters(t, CounterTarget{
-		Fresh: func(t *testing.T) exchange.Store { t.Helper(); return suite{T: t, Target: target}.fresh().Backend },
-		Put: func(t *testing.T, s exchange.Store, r exchange.Record) {
-			t.Helper()
-			target.PutCounter(t, s.(Backend), r)
-		},
-		Sweep: func(ctx context.Context, s exchange.Store, now time.Time) error {
-			return target.Sweep(ctx, s.(Backend), now)
-		},
+	runCounters(t, func(t *testing.T) fixture {
+		t.Helper()
+		s := suite{T: t, target: target}.fresh()
+		return fixture{s.backend, s.sweep}
 	})
 }
+
+// epoch is "now" in this suite. Stores keep times to the millisecond.
+var epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
 // suite is a test with its backend and table.
 type suite struct {
 	*testing.T
-	Target
-	Backend
+	target
+	backend
 	location string
 	table    store.Table
 }
@@ -140,7 +162,7 @@ func (s suite) unclosed() suite {
 		s.location = s.Location(s.T)
 	}
 	var err error
-	s.Backend, err = s.Open(s.Context(), s.location)
+	s.backend, err = s.Open(s.Context(), s.location)
 	check.OK(s.T, err, "open")
 	return s
 }
@@ -176,7 +198,7 @@ func (s suite) check(ok bool, format string, args ...any) {
 
 func (s suite) sweep(now time.Time) {
 	s.Helper()
-	check.OK(s.T, s.Sweep(s.Context(), s.Backend, now), "sweep")
+	s.Sweep(s.T, s.backend, now)
 }
 
 func (s suite) now() time.Time {
@@ -305,7 +327,7 @@ func tokens(value []byte) (list []string) {
 }
 
 func entry(n int64) store.Entry {
-	return store.Entry{Number: n, At: Epoch.Add(time.Duration(n) * time.Second), Value: fmt.Appendf(nil, `{"n":%d,"by":"ops"}`, n)}
+	return store.Entry{Number: n, At: epoch.Add(time.Duration(n) * time.Second), Value: fmt.Appendf(nil, `{"n":%d,"by":"ops"}`, n)}
 }
 
 func writing(key string, n int64) store.Write {
@@ -367,4 +389,26 @@ func (s suite) haveHistory(first, last int64) {
 	entries := s.history(0)
 	slices.Reverse(entries)
 	s.haveEntries(first, last, entries)
+}
+
+// equal compares records. Nil and empty lists count as equal, as do times of the same instant.
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// together runs do(0) to do(n-1), all at the same time as far as possible.
+func together(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	wg.Wait()
 }

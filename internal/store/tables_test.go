@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -104,7 +104,7 @@ func manyKeys(s suite) {
 func putAll(s suite) {
 	versioned := func(key string, version int64) store.Record {
 		r := numbered(key, version)
-		r.Owner, r.Expires = fmt.Sprint("owner ", version), Epoch.Add(time.Duration(version)*time.Hour)
+		r.Owner, r.Expires = fmt.Sprint("owner ", version), epoch.Add(time.Duration(version)*time.Hour)
 		return r
 	}
 	s.putAll()
@@ -194,7 +194,7 @@ func listsSelect(s suite) {
 }
 
 func (s suite) compareLists(owners []string, model map[string]string) {
-	queries := []store.Query{{Prefix: "none"}, {Prefix: "k"}, {ChangedSince: Epoch.AddDate(-200, 0, 0)}}
+	queries := []store.Query{{Prefix: "none"}, {Prefix: "k"}, {ChangedSince: epoch.AddDate(-200, 0, 0)}}
 	for _, name := range slices.Concat(oddNames, owners) {
 		queries = append(queries, store.Query{Prefix: name}, store.Query{Owner: name})
 	}
@@ -268,8 +268,8 @@ func listsChanged(s suite) {
 	s.delete("deleted")
 	since := s.now().Add(-100 * time.Millisecond)
 	if s.table != volatile {
-		s.Age(s.T, s.Backend, s.table, "c", time.Second)
-		s.Age(s.T, s.Backend, s.table, "d", time.Hour)
+		s.Age(s.T, s.backend, s.table, "c", time.Second)
+		s.Age(s.T, s.backend, s.table, "d", time.Hour)
 		equal(s.T, "changed", []string{"a", "b", "c"}, s.keys(store.Query{ChangedSince: since}))
 	}
 	equal(s.T, "changed later", []string(nil), s.keys(store.Query{ChangedSince: since.Add(time.Hour)}))
@@ -281,9 +281,9 @@ func listsChanged(s suite) {
 
 // listsOmit: a member that the caller does not need may be missing. Nothing else is.
 func listsOmit(s suite) {
-	r := store.Record{Key: "a", Value: []byte(`{"n":1,"long":{"n":2},"s":"x"}`), Owner: "owner", Expires: Epoch}
+	r := store.Record{Key: "a", Value: []byte(`{"n":1,"long":{"n":2},"s":"x"}`), Owner: "owner", Expires: epoch}
 	r.Version = s.put(r, store.Seen{}).Version
-	without := store.Record{Key: "b", Value: []byte(`{"n":1,"s":"x"}`), Owner: "owner", Expires: Epoch, Version: 1}
+	without := store.Record{Key: "b", Value: []byte(`{"n":1,"s":"x"}`), Owner: "owner", Expires: epoch, Version: 1}
 	s.putAll(without)
 	list := s.list(store.Query{Omit: "long"})
 	s.check(len(list) == 2, "the list has %d records, want 2", len(list))
@@ -352,13 +352,13 @@ var values = []string{
 func valuesReturn(s suite) {
 	times := []time.Time{
 		{},
-		Epoch, Epoch.Add(time.Millisecond), Epoch.Add(1234567 * time.Nanosecond).In(time.FixedZone("", 3600)),
+		epoch, epoch.Add(time.Millisecond), epoch.Add(1234567 * time.Nanosecond).In(time.FixedZone("", 3600)),
 		time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC),
 	}
 	want := map[string]store.Record{}
 	var bulk []store.Record
 	for i, value := range values {
-		r := store.Record{Key: oddNames[i], Value: []byte(value), Owner: oddNames[i+1], Expires: times[i%len(times)], Version: 77, Nonce: 77, Changed: Epoch}
+		r := store.Record{Key: oddNames[i], Value: []byte(value), Owner: oddNames[i+1], Expires: times[i%len(times)], Version: 77, Nonce: 77, Changed: epoch}
 		e := store.Entry{Number: int64(i + 1), Nonce: 77, At: times[4-i%4], Value: r.Value, Refs: []store.Ref{{Table: "x", Key: "x"}}}
 		m, err := s.Append(s.Context(), e, store.Write{Table: trailed, Record: r}, writing("second", 1))
 		check.OK(s.T, err, "append")
@@ -438,10 +438,10 @@ func expiring(key string, at time.Time) store.Record {
 
 // expiryRemoves: a sweep removes exactly the records that have expired according to their last write.
 func expiryRemoves(s suite) {
-	early, late := Epoch.Add(-time.Hour), Epoch.Add(time.Hour)
+	early, late := epoch.Add(-time.Hour), epoch.Add(time.Hour)
 	for key, times := range map[string][2]time.Time{
 		"raised": {early, late}, "lowered": {late, early}, "lifted": {early, {}}, "set": {{}, early}, "same": {late, late},
-		"at": {early, Epoch.Add(time.Millisecond)}, "before": {late, Epoch.Add(-time.Millisecond)},
+		"at": {early, epoch.Add(time.Millisecond)}, "before": {late, epoch.Add(-time.Millisecond)},
 	} {
 		s.put(expiring(key, times[1]), s.put(expiring(key, times[0]), store.Seen{}))
 		second := expiring("bulk "+key, times[1])
@@ -464,14 +464,14 @@ func expiryRemoves(s suite) {
 	s.append(2, store.Write{Table: trailed, Record: kept})
 	s.sweep(early.Add(-time.Millisecond))
 	s.check(len(s.keys(store.Query{})) == s.Many+15, "there are %d records before any expires", len(s.keys(store.Query{})))
-	s.sweep(Epoch)
+	s.sweep(epoch)
 	want := []string{"at", "bulk at", "bulk lifted", "bulk raised", "bulk same", "lifted", "raised", "recreated", "same"}
 	s.haveKeys(want...)
 	equal(s.T, "keys of the owner", want, s.keys(store.Query{Owner: "owner"}))
 	s.in(trailed).haveKeys("kept")
 	s.haveHistory(1, 2)
 	s.put(expiring("lowered", late), store.Seen{})
-	s.sweep(Epoch)
+	s.sweep(epoch)
 	s.check(s.get("lowered") != nil, "a record is gone that was created anew")
 }
 
@@ -480,16 +480,16 @@ func expiryRaces(s suite) {
 	const n = 50
 	states, errs := make([]store.Seen, n), make([]error, n)
 	for i := range n {
-		states[i] = s.put(expiring(fmt.Sprint(i), Epoch.Add(-time.Hour)), store.Seen{})
+		states[i] = s.put(expiring(fmt.Sprint(i), epoch.Add(-time.Hour)), store.Seen{})
 	}
 	together(n+1, func(i int) {
 		if i == n {
-			s.sweep(Epoch)
+			s.sweep(epoch)
 			return
 		}
-		_, errs[i] = s.Put(s.Context(), s.table, expiring(fmt.Sprint(i), Epoch.Add(time.Hour)), states[i])
+		_, errs[i] = s.Put(s.Context(), s.table, expiring(fmt.Sprint(i), epoch.Add(time.Hour)), states[i])
 	})
-	s.sweep(Epoch)
+	s.sweep(epoch)
 	for i, err := range errs {
 		s.check((err == nil) == (s.get(fmt.Sprint(i)) != nil), "put returned %v, and the record is %+v", err, s.get(fmt.Sprint(i)))
 	}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"context"
@@ -12,20 +12,24 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store/exchange"
+	"oauth-server/internal/syncer/memstore"
 )
 
-// CounterTarget is an [exchange.Store] under test.
-type CounterTarget struct {
-	// Fresh opens an empty store that is closed when the test ends.
-	Fresh func(t *testing.T) exchange.Store
-	// Put stores a document unchanged, as if another program had written it.
-	Put func(t *testing.T, s exchange.Store, r exchange.Record)
-	// Sweep removes the documents that expired before now.
-	Sweep func(ctx context.Context, s exchange.Store, now time.Time) error
+// TestCountersInMemory runs the part of the suite that the syncer relies on, for the store of its tests.
+func TestCountersInMemory(t *testing.T) {
+	runCounters(t, func(*testing.T) fixture {
+		s := &memstore.Store{}
+		return fixture{s, func(now time.Time) { s.Expire(now) }}
+	})
 }
 
-// RunCounters runs the part of the suite for counters.
-func RunCounters(t *testing.T, target CounterTarget) {
+// fixture is an empty store of counters.
+type fixture struct {
+	exchange.Store
+	sweep func(now time.Time) // removes the documents that expired before now
+}
+
+func runCounters(t *testing.T, fresh func(t *testing.T) fixture) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
@@ -40,23 +44,9 @@ func RunCounters(t *testing.T, target CounterTarget) {
 		{"many remove the same", counterRemovedOnce},
 		{"of a client", countersOfClient},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, fixture{target.Fresh(t), target}) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, fresh(t)) })
 	}
 }
-
-// fixture is a fresh store of a target.
-type fixture struct {
-	exchange.Store
-	target CounterTarget
-}
-
-// Sweep removes the documents that expired before now.
-func (s fixture) Sweep(t *testing.T, now time.Time) error {
-	t.Helper()
-	return s.target.Sweep(t.Context(), s.Store, now)
-}
-
-func (s fixture) put(t *testing.T, r *exchange.Record) { t.Helper(); s.target.Put(t, s.Store, *r) }
 
 func counterID(username string) exchange.CounterID {
 	return exchange.CounterID{ClientID: "shop", Username: username}
@@ -79,7 +69,7 @@ func frames(names ...int64) (list []exchange.FrameCount) {
 
 // adding returns an unversioned write that counts n, the first of a writer.
 func adding(writer string, n int64) *exchange.Write {
-	return &exchange.Write{NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
+	return &exchange.Write{NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: epoch}
 }
 
 // onto bases a write on a document, or on none if r is nil.
@@ -139,15 +129,15 @@ func total(r *exchange.Record) (sum int64) {
 	return sum
 }
 
+// counterAbsurd: numbers of any size are stored and read, and a rewrite removes the counts.
 func counterAbsurd(t *testing.T, s fixture) {
 	t.Helper()
-	r := &exchange.Record{
-		ID: counterID("u"), Version: 1, Etag: -5, Frame: minute, Writers: map[string]int64{"a": -1},
-		Frames: frames(7, 1, old, -1<<62, frame, 1<<62, 1<<62, 5),
-	}
-	s.put(t, r)
-	equal(t, "read as stored", r, load(t, s, r.ID))
-	w := onto(r, adding("me", 3))
+	w := adding("a", 1)
+	w.NewEtag, w.Seq, w.Delta = -5, 1<<62, frames(7, 1, old, -1<<62, frame, 1<<62, 1<<62, 5)
+	r := apply(t, s, counterID("u"), w)
+	want := exchange.Record{ID: counterID("u"), Version: 1, Etag: w.NewEtag, Frame: minute, Writers: map[string]int64{"a": w.Seq}, Frames: w.Delta}
+	equal(t, "read as stored", &want, r)
+	w = onto(r, adding("me", 3))
 	w.Rewrite, w.Delta = true, frames(old, 2, frame, 3)
 	equal(t, "mended", frames(old, 2, frame, 3), apply(t, s, r.ID, w).Frames)
 }
