@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Errors of signing in.
@@ -36,24 +37,27 @@ const minPasswordLength = 8
 
 // ValidatePassword returns an error that says why the user with that name cannot have the password.
 // The password may be too short, too easy to guess, or unusable for signing in: a form cannot send
-// invalid UTF-8, and a one-line field cannot send control characters.
+// invalid UTF-8, and a one-line field cannot send control characters. Errors: [fielderr.Errors].
 func ValidatePassword(name, password string) error {
+	var errs fielderr.Errors
 	switch {
 	case utf8.RuneCountInString(password) < minPasswordLength || len(password) > secret.MaxPasswordLength:
-		return fmt.Errorf("password: must have at least %d characters and at most %d bytes", minPasswordLength, secret.MaxPasswordLength)
+		errs.Add("password", "must have at least %d characters and at most %d bytes", minPasswordLength, secret.MaxPasswordLength)
 	case !utf8.ValidString(password):
-		return errors.New("password: is not valid UTF-8")
+		errs.Add("password", "is not valid UTF-8")
 	case strings.ContainsFunc(password, unicode.IsControl):
-		return errors.New("password: contains a control character, such as a line break")
+		errs.Add("password", "contains a control character, such as a line break")
 	}
-	guessable, err := secret.Guessable(password, name)
-	switch {
+	if len(errs) > 0 {
+		return errs
+	}
+	switch guessable, err := secret.Guessable(password, name); {
 	case err != nil:
-		return fmt.Errorf("password: %w", err)
+		errs.Add("password", "%v", err)
 	case guessable:
-		return errors.New("password: is easy to guess; use several unrelated words")
+		errs.Add("password", "is easy to guess; use several unrelated words")
 	}
-	return nil
+	return errs.Err()
 }
 
 // Name is a username as typed, in the form in which attempts are counted and queued before it is

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"oauth-server/internal/accounts"
@@ -18,7 +17,6 @@ import (
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/strict/fielderr"
 )
 
 // registrar is a request that reads or changes clients and users.
@@ -248,7 +246,6 @@ func (s *Server) retireSecret(r *registrar) error {
 // accountProblem returns the problem for an error of the registry about a client or user.
 func accountProblem(name string, err error) error {
 	var known *problem.Error
-	var invalidErr *registry.InvalidError
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
@@ -266,8 +263,6 @@ func accountProblem(name string, err error) error {
 			"ended %d, and then the store became unavailable; repeat the request to end the rest", partly.Ended)
 		p.Cause = err
 		return p
-	case errors.As(err, &invalidErr):
-		return problem.Invalid(fieldsOf(invalidErr))
 	case errors.As(err, &lockOut):
 		return problem.New(http.StatusConflict, problem.TypeLockOut, "Would lock out an operator",
 			"%v; to do it anyway, add ?confirm=%s", lockOut, lockOut.Name)
@@ -295,21 +290,4 @@ func accountProblem(name string, err error) error {
 		return problem.New(http.StatusConflict, problem.TypeUnreadable, "Unreadable", "%v; repair the record, or delete it", err)
 	}
 	return err
-}
-
-// fieldsOf returns the errors of a client or user by field. Some are plain errors that start with
-// the name of the field.
-func fieldsOf(err *registry.InvalidError) fielderr.Errors {
-	if errs := fielderr.Of(err); errs != nil {
-		return clientcfg.MetadataErrors(errs)
-	}
-	var errs fielderr.Errors
-	for line := range strings.Lines(err.Error()) {
-		name, message, found := strings.Cut(strings.TrimSpace(line), ": ")
-		if !found || strings.Contains(name, " ") {
-			name, message = "", strings.TrimSpace(line)
-		}
-		errs.Add(name, "%s", message)
-	}
-	return errs
 }

@@ -79,10 +79,8 @@ func (s *Server) createUser(c *call) error {
 	if in.Password != "" && in.Hash != "" {
 		errs.Add("password_hash", "cannot be used together with password")
 	}
-	var invalidErr *registry.InvalidError
-	if _, err := in.Validate(); errors.As(err, &invalidErr) {
-		errs.AddUnreported(fieldsOf(invalidErr))
-	}
+	_, err = in.Validate()
+	errs.AddUnreported(fielderr.Of(err))
 	if err := errs.Err(); err != nil {
 		return err
 	}

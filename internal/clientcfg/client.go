@@ -91,24 +91,25 @@ func (c *Client) DisplayName() string {
 	return c.ID
 }
 
-// Validate returns everything that is wrong with the registration, as [fielderr.Errors].
+// Validate returns everything that is wrong with the registration, as [fielderr.Errors] with the names of
+// [Metadata].
 func (c *Client) Validate() error {
 	var errs fielderr.Errors
 	validateID(&errs, c.ID)
 	if len(c.Grants) == 0 {
-		errs.Add("grants", "at least one is needed")
+		errs.Add("grant_types", "at least one is needed")
 	}
 	for i, g := range c.Grants {
 		if !slices.Contains(Grants(), g) {
-			errs.Add(fielderr.Item("grants", i), "unknown grant type %q", string(g))
+			errs.Add(fielderr.Item("grant_types", i), "unknown grant type %q", string(g))
 		}
 	}
 	if slices.Contains(c.Scopes, ScopeOpenID) {
-		errs.Add("scopes", "openid is not supported: this server has no OpenID Connect (docs/comparison.md)")
+		errs.Add("scope", "openid is not supported: this server has no OpenID Connect (docs/comparison.md)")
 	}
-	for i, s := range c.Scopes {
+	for _, s := range c.Scopes {
 		if !ValidScopeToken(s) {
-			errs.Add(fielderr.Item("scopes", i), "%q is not a scope-token (RFC 6749 3.3)", s)
+			errs.Add("scope", "%q is not a scope-token (RFC 6749 3.3)", s)
 		}
 	}
 	for i, u := range c.RedirectURIs {
@@ -137,13 +138,13 @@ func (c *Client) validateKind(errs *fielderr.Errors) {
 		errs.Add("redirect_uris", "the authorization_code grant needs at least one")
 	}
 	if c.Public && c.May(ClientCredentials) {
-		errs.Add("grants", "a public client cannot use client_credentials (RFC 6749 4.4)")
+		errs.Add("grant_types", "a public client cannot use client_credentials (RFC 6749 4.4)")
 	}
 	if c.Public && !c.SecretDigest.IsZero() {
-		errs.Add("public", "a public client has no secret")
+		errs.Add("token_endpoint_auth_method", "a public client has no secret")
 	}
 	if !c.Public && c.SecretDigest.IsZero() {
-		errs.Add("public", "a confidential client needs a secret")
+		errs.Add("token_endpoint_auth_method", "a confidential client needs a secret")
 	}
 	if c.Public && c.ResourceServer {
 		errs.Add("resource_server", "a public client cannot introspect tokens (RFC 7662 2.1)")
@@ -155,7 +156,7 @@ func (c *Client) validateKind(errs *fielderr.Errors) {
 		errs.Add("first_party", "a public client needs an https redirect URI, because any program can use a loopback address or a private-use scheme (RFC 8252 8.6)")
 	}
 	if c.Public && c.WithoutPKCE {
-		errs.Add("without_pkce", "a public client needs PKCE (RFC 9700 2.1.1)")
+		errs.Add("require_pkce", "a public client needs PKCE (RFC 9700 2.1.1)")
 	}
 }
 

@@ -39,10 +39,10 @@ func TestClientValidate(t *testing.T) {
 		{"a space in the id", func(c *clientcfg.Client) { c.ID = "a b" }, "client_id"},
 		{"the name of the global candidate", func(c *clientcfg.Client) { c.ID = "_default" }, `client_id: "_default" is the name of the candidate`},
 		{"a control character in the id", func(c *clientcfg.Client) { c.ID = "a\x00" }, "client_id"},
-		{"no grant", func(c *clientcfg.Client) { c.Grants = nil }, "grants: at least one"},
-		{"an unknown grant", func(c *clientcfg.Client) { c.Grants[1] = "implicit" }, `grants[1]: unknown grant type "implicit"`},
+		{"no grant", func(c *clientcfg.Client) { c.Grants = nil }, "grant_types: at least one"},
+		{"an unknown grant", func(c *clientcfg.Client) { c.Grants[1] = "implicit" }, `grant_types[1]: unknown grant type "implicit"`},
 		{"codes without a redirect URI", func(c *clientcfg.Client) { c.RedirectURIs = nil }, "redirect_uris"},
-		{"a scope with a quote", func(c *clientcfg.Client) { c.Scopes = []string{`a"`} }, "scopes[0]"},
+		{"a scope with a quote", func(c *clientcfg.Client) { c.Scopes = []string{`a"`} }, "scope: "},
 		{"confidential without a secret", func(c *clientcfg.Client) { c.SecretDigest = secret.Digest{} }, "needs a secret"},
 		{"public with a secret", func(c *clientcfg.Client) { c.Public = true }, "has no secret"},
 		{"public with client_credentials", func(c *clientcfg.Client) {
@@ -76,7 +76,7 @@ func TestClientValidate(t *testing.T) {
 
 func TestClientValidateReportsEverythingAtOnce(t *testing.T) {
 	c := webClient(func(c *clientcfg.Client) { c.ID, c.Grants, c.Scopes = "", nil, []string{""} })
-	for _, want := range []string{"client_id", "grants", "scopes[0]"} {
+	for _, want := range []string{"client_id", "grant_types", "scope: "} {
 		requireError(t, c.Validate(), want)
 	}
 }

@@ -81,23 +81,3 @@ func UsualGrants(c *Client) []Grant {
 	}
 	return []Grant{ClientCredentials}
 }
-
-// MetadataErrors translates the errors of [Client.Validate] to the field names of [Metadata].
-func MetadataErrors(errs fielderr.Errors) fielderr.Errors {
-	names := map[string]string{
-		"grants": "grant_types", "scopes": "scope", "public": "token_endpoint_auth_method", "without_pkce": "require_pkce",
-	}
-	out := slices.Clone(errs)
-	for i, e := range errs {
-		for from, to := range names {
-			if !e.In(from) {
-				continue
-			}
-			out[i].Path = to + strings.TrimPrefix(e.Path, from)
-			if from == "scopes" { // all scopes are in one string
-				out[i].Path = to
-			}
-		}
-	}
-	return out
-}

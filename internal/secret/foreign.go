@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Password hashes made by other programs can be imported. They are verified until the next correct
@@ -136,7 +138,7 @@ func Foreign(stored string) string {
 }
 
 // CheckForeign returns why a password hash cannot be imported: its kind is unknown, or verifying it
-// would cost too much.
+// would cost too much. Errors: [fielderr.Errors].
 func CheckForeign(stored string) error {
 	if !strings.HasPrefix(stored, "$argon2id$") {
 		_, err := parseForeign(stored)
@@ -153,7 +155,7 @@ func importError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("password_hash: %s", strings.TrimPrefix(err.Error(), ErrMalformedHash.Error()+": "))
+	return fielderr.Errors{{Path: "password_hash", Message: strings.TrimPrefix(err.Error(), ErrMalformedHash.Error()+": ")}}
 }
 
 // ParseDigest parses the SHA-256 of a generated secret as other programs write it: in hexadecimal

@@ -84,7 +84,7 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 		if checked.Public = m.AuthMethod == clientcfg.AuthNone; checked.Public {
 			checked.SecretDigest = secret.Digest{}
 		}
-		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(checked.Validate())))
+		errs.AddUnreported(fielderr.Of(checked.Validate()))
 	}
 	return errs.Err()
 }

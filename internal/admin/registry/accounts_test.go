@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
+	"oauth-server/internal/strict/fielderr"
 )
 
 func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
@@ -44,7 +45,7 @@ func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 
 func TestCreateClientReportsAllProblems(t *testing.T) {
 	_, _, err := CreateClient(t.Context(), openTestStore(t), clientcfg.Client{ID: "a b", Scopes: []string{`"`}}, noon)
-	var invalid *InvalidError
+	var invalid fielderr.Errors
 	if !errors.As(err, &invalid) || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("CreateClient() = %v, want two problems", err)
 	}
@@ -123,7 +124,7 @@ func TestCreateUser(t *testing.T) {
 		{"bob", testPassword + "\ntwo lines"},
 		{"bob", testPassword + "\xff"},
 	} {
-		var invalid *InvalidError
+		var invalid fielderr.Errors
 		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, clientcfg.NoAccess, noon); !errors.As(err, &invalid) {
 			t.Errorf("CreateUser(%q, %q) = %v", bad.name, bad.password, err)
 		}

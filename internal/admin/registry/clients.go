@@ -27,7 +27,7 @@ var (
 // if it is confidential. Only the secret's digest is stored. A client that already has a digest
 // keeps it, and no secret is returned. A client without grants gets the usual ones for its redirect
 // URIs. It does not notice a user with the same name created at the same moment. Errors:
-// *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser].
+// [fielderr.Errors], [clientcfg.ErrExists], [ErrNameOfUser].
 func (r *Service) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
 	c, shown := r.complete(c)
 	if err := r.checkClient(ctx, c); err != nil {
@@ -58,7 +58,7 @@ func (r *Service) complete(c clientcfg.Client) (_ clientcfg.Client, shown string
 }
 
 // ValidateClient checks a client to be registered, without comparing it with others. Errors:
-// *[InvalidError].
+// [fielderr.Errors].
 func ValidateClient(c clientcfg.Client) error {
 	if !c.Public && c.SecretDigest.IsZero() {
 		c.SecretDigest = secret.DigestOf("") // stands for the secret to be made
@@ -66,10 +66,7 @@ func ValidateClient(c clientcfg.Client) error {
 	if len(c.Grants) == 0 {
 		c.Grants = clientcfg.UsualGrants(&c)
 	}
-	if err := c.Validate(); err != nil {
-		return &InvalidError{err}
-	}
-	return nil
+	return c.Validate()
 }
 
 // checkClient returns why a new client cannot be stored.
@@ -115,7 +112,7 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 
 // ChangeClient changes the metadata of a client and returns it. If others change the client at the
 // same time, edit is called again with the newly stored client. If edit changes nothing, nothing is
-// stored or recorded. Errors: errors of edit, *[InvalidError], *[LockOutError],
+// stored or recorded. Errors: errors of edit, [fielderr.Errors], *[LockOutError],
 // [clientcfg.ErrNotFound].
 func (r *Service) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
@@ -142,14 +139,11 @@ func (r *Service) kept(before, after *clientcfg.Client) error {
 		errs.Add("client_id", "%q is not that of the client, %q", after.ID, before.ID)
 	}
 	if after.Public != before.Public {
-		errs.Add("public", "a client cannot gain or lose its secret; register another client")
+		errs.Add("token_endpoint_auth_method", "a client cannot gain or lose its secret; register another client")
 		after.Public = before.Public // avoids follow-up errors
 	}
 	errs.AddUnreported(fielderr.Of(after.Validate()))
-	if err := errs.Err(); err != nil {
-		return &InvalidError{err}
-	}
-	return nil
+	return errs.Err()
 }
 
 // changeClient changes a client and returns it as stored. Concurrent changes by others are kept:

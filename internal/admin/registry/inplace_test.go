@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // TestEditInPlace: an edit that removes a list item in place affects neither the Before value in
@@ -75,8 +76,8 @@ func TestOpenIDIsNotAdded(t *testing.T) {
 		c.Name, c.Scopes = "Shop", []string{"read", clientcfg.ScopeOpenID}
 		return nil
 	}
-	var invalid *InvalidError
-	if _, err := on(store).ChangeClient(t.Context(), "shop", set); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "scopes: openid") {
+	var invalid fielderr.Errors
+	if _, err := on(store).ChangeClient(t.Context(), "shop", set); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "scope: openid") {
 		t.Errorf("error %v, want an *InvalidError about it", err)
 	}
 }

@@ -79,15 +79,6 @@ func New(o Options) *Service {
 	return &Service{o, grants.NewRepository(o.Store)}
 }
 
-// InvalidError is returned for a client or user with invalid fields.
-type InvalidError struct{ err error }
-
-// Error implements error, with one line for each problem.
-func (e *InvalidError) Error() string { return e.err.Error() }
-
-// Unwrap returns the problems, joined.
-func (e *InvalidError) Unwrap() error { return e.err }
-
 // change describes a change for its event.
 type change struct {
 	action, target string

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // timed is a store with its own clock.
@@ -64,7 +65,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	if c, _ = rotate(Rotation{Revoke: true}); c.Stamp.Count != 2 {
 		t.Error("not revoked")
 	}
-	var invalid *InvalidError
+	var invalid fielderr.Errors
 	for _, r := range []Rotation{{Overlap: -1}, {Overlap: MaxOverlap + 1}, {Overlap: time.Hour, Revoke: true}} {
 		if _, _, err := RotateSecret(t.Context(), store, "shop", r); !errors.As(err, &invalid) {
 			t.Errorf("%+v: %v", r, err)
@@ -89,7 +90,7 @@ func TestSetPassword(t *testing.T) {
 		ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, password)
 		return u, ok && err == nil
 	}
-	var invalid *InvalidError
+	var invalid fielderr.Errors
 	for _, bad := range []string{"", "2short!", "password2026", "ada-ada-ada", testPassword + "\n"} {
 		if err := SetPassword(t.Context(), store, "ada", bad); !errors.As(err, &invalid) {
 			t.Errorf("SetPassword(%q) = %v", bad, err)

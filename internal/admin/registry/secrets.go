@@ -3,11 +3,11 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Errors about the secrets of a client.
@@ -29,15 +29,16 @@ type Rotation struct {
 // MaxOverlap is the longest overlap of two secrets.
 const MaxOverlap = 30 * 24 * time.Hour
 
-// validate returns an *[InvalidError] for a rotation that contradicts itself.
+// validate returns [fielderr.Errors] for a rotation that contradicts itself.
 func (r Rotation) validate() error {
+	var errs fielderr.Errors
 	switch {
 	case r.Overlap < 0 || r.Overlap > MaxOverlap:
-		return &InvalidError{fmt.Errorf("overlap: must be from 0 to %d days", MaxOverlap/(24*time.Hour))}
+		errs.Add("overlap", "must be from 0 to %d days", MaxOverlap/(24*time.Hour))
 	case r.Overlap > 0 && r.Revoke:
-		return &InvalidError{errors.New("overlap: the old secret cannot be revoked and stay valid")}
+		errs.Add("overlap", "the old secret cannot be revoked and stay valid")
 	}
-	return nil
+	return errs.Err()
 }
 
 // Secret is a client's secret as operators see it.
@@ -77,7 +78,7 @@ func secretsOf(c *clientcfg.Client, now time.Time) any {
 // AddSecret gives a confidential client a new secret. rotation says what happens to the previous
 // one. It returns the client and the new secret, which is stored only as a digest. Instances follow
 // when they refresh their clients, within two seconds. At most two secrets are valid: if a secret
-// from an earlier rotation is still valid, it ends. Errors: *[InvalidError], [ErrPublic],
+// from an earlier rotation is still valid, it ends. Errors: [fielderr.Errors], [ErrPublic],
 // [clientcfg.ErrNotFound].
 func (r *Service) AddSecret(ctx context.Context, id string, rotation Rotation) (c clientcfg.Client, shown string, err error) {
 	if err := rotation.validate(); err != nil {

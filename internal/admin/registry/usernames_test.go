@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // Attack (usernames): Accounts that differ in case, width or composition. Names are stored in
@@ -31,7 +32,7 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	_, err = create("SHOP")
 	check.ErrorIs(t, err, ErrNameOfClient)
 	for _, name := range []string{"ada lovelace", "\u265a", "p\u0430ul", "ada\u200b"} {
-		var invalid *InvalidError
+		var invalid fielderr.Errors
 		if _, err := create(name); !errors.As(err, &invalid) {
 			t.Errorf("CreateUser(%+q) = %v, want that it is invalid", name, err)
 		}

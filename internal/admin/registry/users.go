@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/secret"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
+	"oauth-server/internal/strict/fielderr"
 )
 
 // User is a user as operators see it.
@@ -46,7 +47,7 @@ type NewUser struct {
 
 // CreateUser stores a user under the canonical form of the name, with the argon2id hash of the
 // password. It does not notice a client with the same name registered at the same moment. Errors:
-// *[InvalidError], [accounts.ErrExists], [ErrNameOfClient].
+// [fielderr.Errors], [accounts.ErrExists], [ErrNameOfClient].
 func (r *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	name, err := r.checkUser(ctx, n)
 	if err != nil {
@@ -71,17 +72,14 @@ func (r *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return showUser(&u), nil
 }
 
-// Validate returns the name that the user would be stored under. Errors: *[InvalidError].
+// Validate returns the name that the user would be stored under. Errors: [fielderr.Errors].
 func (n *NewUser) Validate() (string, error) {
 	name, bad := username.New(n.Name)
 	password := accounts.ValidatePassword(n.Name, n.Password)
 	if n.Hash != "" {
 		password = secret.CheckForeign(n.Hash)
 	}
-	if err := errors.Join(bad, password); err != nil {
-		return "", &InvalidError{err}
-	}
-	return name, nil
+	return name, append(fielderr.Of(bad), fielderr.Of(password)...).Err()
 }
 
 // checkUser returns the name that a new user would be stored under, or why the user cannot be
@@ -145,14 +143,14 @@ func (r *Service) user(ctx context.Context, typed string) (accounts.User, error)
 }
 
 // SetPassword replaces a user's password and revokes the user, as [Service.RevokeUser] does.
-// Errors: *[InvalidError], [store.ErrNotFound].
+// Errors: [fielderr.Errors], [store.ErrNotFound].
 func (r *Service) SetPassword(ctx context.Context, typed, password string) (User, error) {
 	u, err := r.User(ctx, typed)
 	if err != nil {
 		return u, err
 	}
 	if err := accounts.ValidatePassword(u.Username, password); err != nil {
-		return u, &InvalidError{err}
+		return u, err
 	}
 	hash, err := r.hash(ctx, u.Username, password)
 	if err != nil {

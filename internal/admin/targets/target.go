@@ -10,7 +10,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
-	"oauth-server/internal/strict/fielderr"
 )
 
 // The kinds of targets, as their names in the audit trail start: see [adminapi.Sections].
@@ -43,7 +42,7 @@ func Policy(clientID string) Target { return Target{kind: policies, id: clientID
 func Override(clientID, typed string) (Target, error) {
 	name := username.Stored(typed)
 	if err := username.Check(name); err != nil {
-		return Target{}, fielderr.Errors{{Path: "username", Message: strings.TrimPrefix(err.Error(), "username: ")}}
+		return Target{}, err
 	}
 	return Target{overrides, clientID, name}, nil
 }

@@ -16,7 +16,6 @@ import (
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/strict/fielderr"
 )
 
 // NewClient makes the commands on clients.
@@ -110,11 +109,7 @@ func change(c *connect.Commands, cmd *cobra.Command, explain func(name string, e
 
 // clientError turns an error about a client into a message for the terminal.
 func clientError(id string, err error) error {
-	var invalid *registry.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		return command.Usage(clientcfg.MetadataErrors(fielderr.Of(invalid)))
-	case errors.Is(err, clientcfg.ErrNotFound):
+	if errors.Is(err, clientcfg.ErrNotFound) {
 		return fmt.Errorf("client %q does not exist", id)
 	}
 	return changeError("client", id, err)

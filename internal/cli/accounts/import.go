@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -89,12 +88,8 @@ func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accou
 	}
 	errs := v.Decode(&in, nil)
 	name, err := username.New(in.Username)
-	if err != nil {
-		errs.AddUnreported(fielderr.Errors{{Path: "username", Message: strings.TrimPrefix(err.Error(), "username: ")}})
-	}
-	if err := secret.CheckForeign(in.Hash); err != nil {
-		errs.AddUnreported(fielderr.Errors{{Path: "password_hash", Message: strings.TrimPrefix(err.Error(), "password_hash: ")}})
-	}
+	errs.AddUnreported(fielderr.Of(err))
+	errs.AddUnreported(fielderr.Of(secret.CheckForeign(in.Hash)))
 	if a := in.Operator; a != clientcfg.NoAccess && a != clientcfg.ReadAccess && a != clientcfg.WriteAccess {
 		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is not one of read, write", string(a))}})
 	}
@@ -112,7 +107,7 @@ func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Acc
 		if len(complete.Grants) == 0 {
 			complete.Grants = clientcfg.UsualGrants(&complete)
 		}
-		errs = clientcfg.MetadataErrors(fielderr.Of(complete.Validate()))
+		errs = fielderr.Of(complete.Validate())
 		for i := range errs {
 			if errs[i].Path == "token_endpoint_auth_method" {
 				errs[i] = fielderr.Error{Path: "client_secret_hash", Message: "is missing; for a public client, set token_endpoint_auth_method to none"}

@@ -70,11 +70,7 @@ func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
 
 // userError turns an error about a user into a message for the terminal.
 func userError(name string, err error) error {
-	var invalid *registry.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		return command.Usage(err)
-	case errors.Is(err, adminclient.ErrNoUser):
+	if errors.Is(err, adminclient.ErrNoUser) {
 		return fmt.Errorf("user %q does not exist", name)
 	}
 	return changeError("user", name, err)

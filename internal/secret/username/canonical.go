@@ -1,13 +1,14 @@
 package username
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/secure/precis"
+
+	"oauth-server/internal/strict/fielderr"
 )
 
 // MaxLength bounds a username in bytes, both as typed and in canonical form, because it becomes
@@ -19,18 +20,23 @@ const MaxLength = 128
 const maxRounds = 4
 
 // errUnfit is the error for names that PRECIS refuses. The library's own errors do not help a user.
-var errUnfit = errors.New("username: contains an invalid character, such as a space, a symbol or an invisible one, or mixes writing directions")
+var errUnfit = invalid("contains an invalid character, such as a space, a symbol or an invisible one, or mixes writing directions")
+
+// invalid returns the error for a name.
+func invalid(format string, args ...any) error {
+	return fielderr.Errors{{Path: "username", Message: fmt.Sprintf(format, args...)}}
+}
 
 // Canonical returns the canonical form of a name. The canonical form of a canonical name is the
 // name itself. Two names with the same canonical form are the same name. The error tells a user why
-// the name is not allowed.
+// the name is not allowed. All errors of this package are [fielderr.Errors] of the field username.
 func Canonical(name string) (string, error) {
 	for range maxRounds {
 		switch {
 		case name == "" || len(name) > MaxLength:
-			return "", fmt.Errorf("username: must have 1 to %d bytes", MaxLength)
+			return "", invalid("must have 1 to %d bytes", MaxLength)
 		case !utf8.ValidString(name):
-			return "", errors.New("username: is not valid UTF-8")
+			return "", invalid("is not valid UTF-8")
 		}
 		mapped, err := precis.UsernameCaseMapped.String(name)
 		if err != nil {
@@ -71,13 +77,13 @@ func Stored(name string) string {
 func Check(name string) error {
 	switch {
 	case name == "" || len(name) > MaxLength:
-		return fmt.Errorf("username: must have 1 to %d bytes", MaxLength)
+		return invalid("must have 1 to %d bytes", MaxLength)
 	case !utf8.ValidString(name):
-		return errors.New("username: is not valid UTF-8")
+		return invalid("is not valid UTF-8")
 	case strings.TrimSpace(name) != name:
-		return errors.New("username: begins or ends with white space")
+		return invalid("begins or ends with white space")
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("username: contains an unprintable character")
+		return invalid("contains an unprintable character")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package username
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -30,7 +29,7 @@ func Unmixed(name string) error {
 		return nil
 	}
 	slices.Sort(scripts)
-	return fmt.Errorf("username: mixes the scripts %s, which have similar letters", strings.Join(scripts, " and "))
+	return invalid("mixes the scripts %s, which have similar letters", strings.Join(scripts, " and "))
 }
 
 func within(scripts, set []string) bool {
