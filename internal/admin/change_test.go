@@ -136,7 +136,7 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	check.Equal(t, "settings", p.Settings(), want)
 	for id, policy := range file().Clients {
 		own, _ := p.Policy(id)
-		check.Equal(t, "policy", own, clientcfg.ClientPolicy{Policy: policy})
+		check.Equal(t, "policy", own, clientcfg.Value{Policy: policy})
 	}
 }
 

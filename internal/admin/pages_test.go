@@ -50,11 +50,11 @@ func TestListsArePaged(t *testing.T) {
 	var policies, candidates []string
 	for i := range 1100 {
 		id := fmt.Sprintf("client-%04d", 1099-i)
-		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
+		policy, err := clientcfg.SetTarget(clientcfg.PolicyTarget(id), &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}})
 		check.OK(t, err)
 		changes, policies = append(changes, policy), append(policies, id)
 		if i%10 == 0 {
-			candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: perMinute(5)}})
+			candidate, err := clientcfg.SetTarget(clientcfg.CandidateTarget(id), &clientcfg.Value{Policy: ratelimit.Policy{User: perMinute(5)}})
 			check.OK(t, err)
 			changes, candidates = append(changes, candidate), append(candidates, id)
 		}

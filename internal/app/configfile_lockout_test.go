@@ -29,7 +29,7 @@ func (f *followed) operator(id string) {
 // trustOps changes a policy as an operator would, for that time or permanently.
 func (f *followed) trustOps(lasts time.Duration) {
 	f.t.Helper()
-	change, err := clientcfg.ChangePolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
+	change, err := clientcfg.SetTarget(clientcfg.PolicyTarget("ops"), &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}})
 	check.OK(f.t, err)
 	_, err = f.limiter.policies.Change(f.t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		e.Changes = []clientcfg.Change{change}
@@ -124,7 +124,7 @@ func TestOperatorsLockedOutLater(t *testing.T) {
 	}
 	f.operator("ops")
 	logged("no limit", 0)
-	slow, err := clientcfg.ChangePolicy("ops", &clientcfg.ClientPolicy{
+	slow, err := clientcfg.SetTarget(clientcfg.PolicyTarget("ops"), &clientcfg.Value{
 		Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}},
 	})
 	check.OK(t, err)

@@ -16,7 +16,7 @@ import (
 // valid ones and reports that on /readyz.
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
-	bad, err := clientcfg.ChangeSettings(clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: []ratelimit.Limit{{Name: "none"}}}})
+	bad, err := clientcfg.SetTarget(clientcfg.SettingsTarget, &clientcfg.Value{Policy: ratelimit.Policy{User: []ratelimit.Limit{{Name: "none"}}}})
 	check.OK(t, err)
 	appendChange(t, r.base.store, time.Now(), bad)
 	good := r.limiter.policies.Snapshot().Settings()

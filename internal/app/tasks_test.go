@@ -79,9 +79,9 @@ func TestTasksOfAGateway(t *testing.T) {
 }
 
 // changePolicy gives a client a policy at that time, as another process would.
-func changePolicy(t *testing.T, s *Server, at time.Time, policy *clientcfg.ClientPolicy) (version int64) {
+func changePolicy(t *testing.T, s *Server, at time.Time, policy *clientcfg.Value) (version int64) {
 	t.Helper()
-	change, err := clientcfg.ChangePolicy("shop", policy)
+	change, err := clientcfg.SetTarget(clientcfg.PolicyTarget("shop"), policy)
 	check.OK(t, err)
 	return appendChange(t, s.base.store, at, change)
 }
@@ -125,7 +125,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
 		check.OK(t, store.CreateClient(t.Context(), invalid, clientcfg.Event{}))
 		// Invalid limits, as another process might store them.
-		changePolicy(t, s, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
+		changePolicy(t, s, time.Now(), &clientcfg.Value{Policy: ratelimit.Policy{Mode: "loud"}})
 		pass(3 * changesEvery)
 		changePolicy(t, s, time.Now(), nil)
 		check.OK(t, store.DeleteClient(t.Context(), invalid.ID, clientcfg.Event{}))

@@ -11,19 +11,11 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	if err != nil {
 		return nil, err
 	}
-	d.putSettings(set.Settings)
-	for name, t := range set.Tiers.All() {
-		d.putTier(name, &t, t.Changed)
-	}
-	for key, o := range set.Overrides.All() {
-		id, username, _ := OverrideOf(overrideTargets + key)
-		d.putOverride(id, username, &o, o.Changed)
-	}
-	for id, p := range set.Clients.All() {
-		d.putPolicy(id, &p, p.Changed)
-	}
-	for name, c := range set.Candidates.All() {
-		d.putCandidate(name, &c, c.Changed)
+	d.set(SettingsTarget, "", &set.Settings)
+	for kind, values := range set.kinds() {
+		for name, v := range values.All() {
+			d.set(kind, name, &v)
+		}
 	}
 	for target, t := range set.Temporary.All() {
 		d.temporary.Set(target, t)
@@ -40,25 +32,33 @@ func (e *Event) Stored() (store.Entry, []store.Write, error) {
 
 // WithPolicy returns a copy in which the client has the policy p. A nil p means the policy of the
 // configuration file.
-func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
+func (s PolicySet) WithPolicy(clientID string, p *Value) PolicySet {
 	s.Clients = with(s.Clients, clientID, p)
 	return s
 }
 
-// WithTier returns a copy with that tier, or without it if t is nil.
-func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
+// WithTier returns a copy with that tier.
+func (s PolicySet) WithTier(name string, t *Value) PolicySet {
 	s.Tiers = with(s.Tiers, name, t)
 	return s
 }
 
-// WithOverride returns a copy with that override, or without it if o is nil.
-func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
+// WithOverride returns a copy with that override.
+func (s PolicySet) WithOverride(clientID, username string, o *Value) PolicySet {
 	s.Overrides = with(s.Overrides, OverrideKey(clientID, username), o)
 	return s
 }
 
-func with[V any](m ratelimit.Map[V], key string, v *V) ratelimit.Map[V] {
+// WithCandidate returns a copy with that candidate.
+func (s PolicySet) WithCandidate(name string, c *Value) PolicySet {
+	s.Candidates = with(s.Candidates, name, c)
+	return s
+}
+
+func with(m ratelimit.Map[Value], key string, v *Value) ratelimit.Map[Value] {
 	e := m.Edit()
-	give(e, key, v)
+	if e.Delete(key); v != nil {
+		e.Set(key, *v)
+	}
 	return e.Map()
 }

@@ -37,7 +37,7 @@ func FuzzStoredValue(f *testing.F) {
 		if !set {
 			return
 		}
-		change, err := clientcfg.ChangePolicy("shop", &own)
+		change, err := clientcfg.SetTarget(clientcfg.PolicyTarget("shop"), &own)
 		if err != nil {
 			t.Fatalf("%s was read, and cannot be written: %v", value, err)
 		}

@@ -46,35 +46,35 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		{"nothing changed", clientcfg.PolicySet{}, func(*ratelimit.Settings) {}},
 		{
 			"each setting by itself",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{Mode: mode, OverLimit: over, Criticality: critical}, CanaryPercent: &canary, HideHeaders: &hide}},
+			clientcfg.PolicySet{Settings: clientcfg.Value{Policy: ratelimit.Policy{Mode: mode, OverLimit: over, Criticality: critical, HideHeaders: &hide}, CanaryPercent: &canary}},
 			func(s *ratelimit.Settings) {
-				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, true, over
+				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, &hide, over
 				s.Default.Criticality = critical
 			},
 		},
 		{
 			"how requests wait",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{MaxWait: &wait, MaxWaiting: &waiting}}},
+			clientcfg.PolicySet{Settings: clientcfg.Value{Policy: ratelimit.Policy{MaxWait: &wait, MaxWaiting: &waiting}}},
 			func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = &wait, &waiting },
 		},
 		{
 			"one list of the default limits",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{Client: limits(3)}}},
+			clientcfg.PolicySet{Settings: clientcfg.Value{Policy: ratelimit.Policy{Client: limits(3)}}},
 			func(s *ratelimit.Settings) { s.Default.Client = limits(3) },
 		},
 		{
 			"a client's policy as a whole",
-			clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}),
+			clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}}),
 			func(s *ratelimit.Settings) { s.Clients["shop"] = ratelimit.Policy{Trusted: true} },
 		},
 		{
 			"another client's policy",
-			clientcfg.PolicySet{}.WithPolicy("app", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: ratelimit.Off}}),
+			clientcfg.PolicySet{}.WithPolicy("app", &clientcfg.Value{Policy: ratelimit.Policy{Mode: ratelimit.Off}}),
 			func(s *ratelimit.Settings) { s.Clients["app"] = ratelimit.Policy{Mode: ratelimit.Off} },
 		},
 		{
 			"a policy taken back",
-			clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{}).WithPolicy("shop", nil),
+			clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.Value{}).WithPolicy("shop", nil),
 			func(*ratelimit.Settings) {},
 		},
 	}
@@ -100,7 +100,7 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 func TestClientsOfManyPolicies(t *testing.T) {
 	set := clientcfg.PolicySet{}
 	for _, id := range []string{"w", "x", "y", "z"} {
-		set = set.WithPolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: id > "x"}})
+		set = set.WithPolicy(id, &clientcfg.Value{Policy: ratelimit.Policy{Trusted: id > "x"}})
 	}
 	base := ratelimit.DefaultSettings()
 	base.Clients = map[string]ratelimit.Policy{"file": {Trusted: true}, "w": {Trusted: true}}
@@ -114,12 +114,12 @@ func TestClientsOfManyPolicies(t *testing.T) {
 }
 
 func TestSettingsNameWhatWasChanged(t *testing.T) {
-	if names := (&clientcfg.SettingsOverride{}).Names(); names != nil {
+	if names := (&clientcfg.Value{}).Names(); names != nil {
 		t.Errorf("of nothing: %v", names)
 	}
 	canary, hide, over, critical := 5.0, true, ratelimit.OverLimitDeny, ratelimit.Sheddable
 	wait, waiting := ratelimit.Duration(0), 5
-	o := clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: limits(1), OverLimit: over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: critical}, CanaryPercent: &canary, HideHeaders: &hide}
+	o := clientcfg.Value{Policy: ratelimit.Policy{User: limits(1), OverLimit: over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: critical, HideHeaders: &hide}, CanaryPercent: &canary}
 	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.criticality", "default.hide_headers"}
 	check.Equal(t, "names", o.Names(), want)
 }
@@ -131,23 +131,23 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 	}{
 		{
 			"an impossible limit", "clients.app.user[0].requests: 0 is not between 1",
-			clientcfg.PolicySet{}.WithPolicy("app", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(0)}}),
+			clientcfg.PolicySet{}.WithPolicy("app", &clientcfg.Value{Policy: ratelimit.Policy{User: limits(0)}}),
 		},
 		{
 			"an impossible default", "default.user[0].requests",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: limits(-1)}}},
+			clientcfg.PolicySet{Settings: clientcfg.Value{Policy: ratelimit.Policy{User: limits(-1)}}},
 		},
 		{
 			"an impossible candidate", "candidates: clients.app.user[0].requests",
-			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(0)}}),
+			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Value{Policy: ratelimit.Policy{User: limits(0)}}),
 		},
 		{
 			"an impossible candidate for all", "candidates: default.client[0].requests",
-			clientcfg.PolicySet{}.WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: limits(0)}}),
+			clientcfg.PolicySet{}.WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Value{Policy: ratelimit.Policy{Client: limits(0)}}),
 		},
 		{
 			"a candidate that tries nothing", "candidates.app: needs limits",
-			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Candidate{}),
+			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Value{}),
 		},
 	}
 	for _, tt := range tests {
@@ -163,12 +163,12 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 
 func TestTrialConcernsThoseItIsFor(t *testing.T) {
 	set := clientcfg.PolicySet{}.
-		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
-		WithPolicy("asked", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
-		WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(9)}}).
-		WithPolicy("tier", &clientcfg.ClientPolicy{Tier: "gold"}).
-		WithCandidate("asked", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: limits(2)}}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5), Client: limits(5)}})
+		WithPolicy("trusted", &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}}).
+		WithPolicy("asked", &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}}).
+		WithTier("gold", &clientcfg.Value{Policy: ratelimit.Policy{User: limits(9)}}).
+		WithPolicy("tier", &clientcfg.Value{Tier: "gold"}).
+		WithCandidate("asked", &clientcfg.Value{Policy: ratelimit.Policy{Client: limits(2)}}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Value{Policy: ratelimit.Policy{User: limits(5), Client: limits(5)}})
 	p := compile(t, set)
 	tests := []struct {
 		client           string
@@ -203,11 +203,11 @@ func TestTrialConcernsThoseItIsFor(t *testing.T) {
 // client shares with its users.
 func TestTrialOfShared(t *testing.T) {
 	p := compile(t, clientcfg.PolicySet{}.
-		WithPolicy("own", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Source: perAddress(9)}}).
-		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
-		WithCandidate("both", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(2), Source: perAddress(3)}}).
-		WithCandidate("total", &clientcfg.Candidate{Policy: ratelimit.Policy{Total: perAddress(3)}}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{Source: perAddress(5)}}))
+		WithPolicy("own", &clientcfg.Value{Policy: ratelimit.Policy{Source: perAddress(9)}}).
+		WithPolicy("trusted", &clientcfg.Value{Policy: ratelimit.Policy{Trusted: true}}).
+		WithCandidate("both", &clientcfg.Value{Policy: ratelimit.Policy{User: limits(2), Source: perAddress(3)}}).
+		WithCandidate("total", &clientcfg.Value{Policy: ratelimit.Policy{Total: perAddress(3)}}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Value{Policy: ratelimit.Policy{Source: perAddress(5)}}))
 	for _, tt := range []struct {
 		client, user       string
 		overridden         bool
@@ -287,7 +287,7 @@ func TestLocksOut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := compile(t, clientcfg.PolicySet{}.WithPolicy("ops", &clientcfg.ClientPolicy{Policy: tt.policy}))
+			p := compile(t, clientcfg.PolicySet{}.WithPolicy("ops", &clientcfg.Value{Policy: tt.policy}))
 			requireError(t, lockout.By(p, operator(tt.client)), tt.want)
 		})
 	}

@@ -1,6 +1,7 @@
 package clientcfg_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,36 +33,36 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	tiers := []string{"gold", "silver", "bronze"}
 	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
-		o := clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: list("default user"), Client: list("default client")}}
+		o := clientcfg.Value{Policy: ratelimit.Policy{User: list("default user"), Client: list("default client")}}
 		o.Mode = mode.Draw(t, "global mode")
 		canary, hide := rapid.Float64Range(0, 110).Draw(t, "canary"), rapid.Bool().Draw(t, "hide")
 		o.CanaryPercent, o.HideHeaders = &canary, &hide
 		o.Criticality = critical.Draw(t, "criticality of all")
-		return clientcfg.ChangeSettings(o)
+		return clientcfg.SetTarget(clientcfg.SettingsTarget, &o)
 	case 1, 2, 3:
 		if rapid.IntRange(0, 2).Draw(t, "for all") == 0 {
 			id = clientcfg.GlobalCandidate
 		}
 		if remove {
-			return clientcfg.ChangeCandidate(id, nil)
+			return clientcfg.SetTarget(clientcfg.CandidateTarget(id), nil)
 		}
-		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: list("tried user"), Client: list("tried client"), Criticality: critical.Draw(t, "tried criticality")}})
+		return clientcfg.SetTarget(clientcfg.CandidateTarget(id), &clientcfg.Value{Policy: ratelimit.Policy{User: list("tried user"), Client: list("tried client"), Criticality: critical.Draw(t, "tried criticality")}})
 	case 4:
 		return clientcfg.ResetCounters(id, nil)
 	case 5, 6:
 		name := rapid.SampledFrom(tiers).Draw(t, "tier")
 		if remove {
-			return clientcfg.ChangeTier(name, nil)
+			return clientcfg.SetTarget(clientcfg.TierTarget(name), nil)
 		}
-		return clientcfg.ChangeTier(name, &clientcfg.Tier{Policy: ratelimit.Policy{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")}})
+		return clientcfg.SetTarget(clientcfg.TierTarget(name), &clientcfg.Value{Policy: ratelimit.Policy{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")}})
 	case 7, 8:
 		username := rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "username")
 		if remove {
-			return clientcfg.ChangeOverride(id, username, nil)
+			return clientcfg.SetTarget(clientcfg.OverrideTarget(id, username), nil)
 		}
-		return clientcfg.ChangeOverride(id, username, &clientcfg.Override{User: list("override")})
+		return clientcfg.SetTarget(clientcfg.OverrideTarget(id, username), &clientcfg.Value{Policy: ratelimit.Policy{User: list("override")}})
 	case 9:
-		return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: rapid.SampledFrom(tiers).Draw(t, "only the tier")})
+		return clientcfg.SetTarget(clientcfg.PolicyTarget(id), &clientcfg.Value{Tier: rapid.SampledFrom(tiers).Draw(t, "only the tier")})
 	case 10:
 		if remove {
 			return stored(clientcfg.TemporaryTarget(clientcfg.PolicyTarget(id)), "null"), nil
@@ -70,11 +71,11 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 			fmt.Sprintf(`{"until":"2126-05-01T06:00:00Z","value":{"note":"%d"}}`, rapid.Int64().Draw(t, "note"))), nil
 	}
 	if remove {
-		return clientcfg.ChangePolicy(id, nil)
+		return clientcfg.SetTarget(clientcfg.PolicyTarget(id), nil)
 	}
 	name := rapid.SampledFrom([]string{"", "", "gold", "silver"}).Draw(t, "tier of the policy")
-	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
-		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
+	return clientcfg.SetTarget(clientcfg.PolicyTarget(id), &clientcfg.Value{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
+		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: new(rapid.Bool().Draw(t, "hide")),
 		OverLimit:   rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
 		Criticality: critical.Draw(t, "criticality"),
 		MaxWait:     rapid.SampledFrom([]*ratelimit.Duration{nil, nil, new(ratelimit.Duration(0)), new(ratelimit.Duration(time.Second))}).Draw(t, "max wait"),
@@ -84,26 +85,30 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 // picture returns everything that can be read from a snapshot.
 func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 	set := p.Set()
-	lines = append(lines, fmt.Sprintf("version %d, %+v, %+v of %d, %d candidates, tiers used %v", p.Version(), p.Settings(), p.Clients(100), set.Clients.Len(), set.Candidates.Len(), set.TierUses()))
+	lines = append(lines, fmt.Sprintf("version %d, %s, %+v of %d, %d candidates, tiers used %v", p.Version(), asJSON(p.Settings()), p.Clients(100), set.Clients.Len(), set.Candidates.Len(), set.TierUses()))
 	for _, id := range everyClient {
 		own, changed := p.Policy(id)
 		trial, tried := p.Trial(id)
-		line := fmt.Sprintf("%s: %+v, %v; %s; tried: %v", id, own, changed, effective(p.For(id)), tried)
+		line := fmt.Sprintf("%s: %s, %v; %s; tried: %v", id, show(own), changed, effective(p.For(id)), tried)
 		if tried {
 			line += fmt.Sprintf(" %v %v since %v, %s", trial.User, trial.Client, trial.Since, effective(trial.Effective))
 		}
 		candidate, _ := set.Candidates.Get(id)
 		end, _ := p.Temporary(clientcfg.PolicyTarget(id))
-		lines = append(lines, line, fmt.Sprintf("%+v, %+v", candidate, end))
+		lines = append(lines, line, fmt.Sprintf("%s, %+v", show(candidate), end))
 	}
-	for name, tier := range set.Tiers.All() {
-		lines = append(lines, fmt.Sprintf("%s: %+v", name, tier))
-	}
-	for key, override := range set.Overrides.All() {
-		lines = append(lines, fmt.Sprintf("%s: %+v", key, override))
+	for target, v := range set.All() {
+		lines = append(lines, target+": "+show(v))
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+func show(v clientcfg.Value) string { return fmt.Sprintf("%s of version %d", asJSON(v), v.Changed) }
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	return fmt.Sprint(string(b), err)
 }
 
 // effective returns a client's limits as text.

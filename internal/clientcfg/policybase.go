@@ -40,11 +40,11 @@ func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error
 	if d.next.digest, err = digestOf(base); err != nil {
 		return nil, err
 	}
-	d.putSettings(p.set.Settings)
+	d.set(SettingsTarget, "", &p.set.Settings)
 	for _, inFile := range []map[string]ratelimit.Policy{p.base.Clients, base.Clients} {
 		for id := range inFile {
 			if _, changed := p.set.Clients.Get(id); !changed {
-				d.putPolicy(id, nil, 0)
+				d.set(policyTargets, id, nil)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -20,11 +19,8 @@ import (
 type draft struct {
 	next        PolicySnapshot
 	version     int64
-	settings    SettingsOverride
-	clients     *ratelimit.MapEdit[ClientPolicy]
-	candidates  *ratelimit.MapEdit[Candidate]
-	tiers       *ratelimit.MapEdit[Tier]
-	overrides   *ratelimit.MapEdit[Override]
+	settings    Value
+	values      map[string]*ratelimit.MapEdit[Value] // by kind of target, except the settings
 	temporary   *ratelimit.MapEdit[Temporary]
 	uses        map[string]int // policies that name a tier
 	live, trial *ratelimit.CompiledEdit
@@ -42,12 +38,15 @@ type draft struct {
 func (p *PolicySnapshot) edit() *draft {
 	next := *p
 	next.upcoming, next.leftOut = 0, maps.Clone(p.leftOut)
-	return &draft{
-		next: next, version: p.set.Version, settings: p.set.Settings,
-		clients: p.set.Clients.Edit(), candidates: p.set.Candidates.Edit(), tiers: p.set.Tiers.Edit(),
-		overrides: p.set.Overrides.Edit(), temporary: p.set.Temporary.Edit(), uses: maps.Clone(p.set.uses),
+	d := &draft{
+		next: next, version: p.set.Version, settings: p.set.Settings, values: map[string]*ratelimit.MapEdit[Value]{},
+		temporary: p.set.Temporary.Edit(), uses: maps.Clone(p.set.uses),
 		live: p.live.Edit(), trial: p.trial.Edit(), naming: map[string]string{}, removed: map[string]bool{},
 	}
+	for kind, values := range p.set.kinds() {
+		d.values[kind] = values.Edit()
+	}
+	return d
 }
 
 // put sets a target to the value of an entry with that version. While the target has a
@@ -78,43 +77,25 @@ func (d *draft) putValue(target string, value json.RawMessage, version int64) er
 		_, err := decodeValue[resetValue](target, value)
 		return err
 	}
-	kind, name, _ := strings.Cut(target, "/")
-	switch kind + "/" {
-	case SettingsTarget + "/":
-		if name == "" {
-			return decoded(target, value, func(o *SettingsOverride) {
-				if o == nil {
-					o = &SettingsOverride{}
-				}
-				o.Changed = version
-				d.putSettings(*o)
-			})
+	kind, name, known := cutTarget(target)
+	if !known {
+		return fmt.Errorf("%w: %s is not a target", ErrUnreadable, target)
+	}
+	var v *Value
+	if !isNull(value) {
+		read, err := decodeValue[Value](target, value)
+		if err != nil {
+			return err
 		}
-	case policyTargets:
-		return decoded(target, value, func(p *ClientPolicy) { d.putPolicy(name, p, version) })
-	case candidateTargets:
-		return decoded(target, value, func(c *Candidate) { d.putCandidate(name, c, version) })
-	case tierTargets:
-		return decoded(target, value, func(t *Tier) { d.putTier(name, t, version) })
-	case overrideTargets:
-		if id, username, is := OverrideOf(target); is {
-			return decoded(target, value, func(o *Override) { d.putOverride(id, username, o, version) })
-		}
+		v = &read
+	} else if target == SettingsTarget { // always has one
+		v = &Value{}
 	}
-	return fmt.Errorf("%w: %s is not a target", ErrUnreadable, target)
-}
-
-// decoded calls put with the decoded value, or with nil for null.
-func decoded[V any](target string, value json.RawMessage, put func(*V)) error {
-	if isNull(value) {
-		put(nil)
-		return nil
+	if v != nil {
+		v.Changed = version
 	}
-	v, err := decodeValue[V](target, value)
-	if err == nil {
-		put(&v)
-	}
-	return err
+	d.set(kind, name, v)
+	return nil
 }
 
 // read adds a stored record.
@@ -151,37 +132,80 @@ func (d *draft) try(target string, value json.RawMessage, version int64) error {
 	return err
 }
 
-func (d *draft) putSettings(o SettingsOverride) {
-	settings := o.Over(d.next.base)
-	errs := without("default", o.Trusted, "trusted")
-	if errs = append(errs, fielderr.Of(d.live.SetCommon(settings))...); len(errs) > 0 {
+// set sets a target to a value, or removes its value if v is nil. If the value is invalid, the
+// target stays as it was.
+func (d *draft) set(kind, name string, v *Value) {
+	switch errs := fielderr.Of(d.compile(kind, name, v)); {
+	case len(errs) > 0 && kind == candidateTargets:
+		d.trialErrs = append(d.trialErrs, errs...)
+	case len(errs) > 0:
 		d.errs = append(d.errs, errs...)
-		return
+	case kind == SettingsTarget:
+		d.settings = *v
+	case v == nil:
+		d.values[kind].Delete(name)
+	default:
+		d.values[kind].Set(name, *v)
 	}
-	d.settings, d.next.settings, d.common = o, settings, true
 }
 
-func (d *draft) putPolicy(clientID string, p *ClientPolicy, version int64) {
+// compile makes a value part of the compiled limits. The error is [fielderr.Errors].
+func (d *draft) compile(kind, name string, v *Value) error {
+	if v != nil && !v.fits(kind) {
+		return fielderr.Errors{{Path: kind + name, Message: "has fields that it cannot have"}}
+	}
+	var p *ratelimit.Policy
+	if v != nil {
+		p = &v.Policy
+	}
+	switch kind {
+	case SettingsTarget:
+		return d.compileSettings(v)
+	case policyTargets:
+		return d.compilePolicy(name, v)
+	case tierTargets:
+		if err := ValidateTierName(name); err != nil {
+			return fielderr.Errors{{Path: fielderr.Join("tiers", name), Message: err.Error()}}
+		}
+		if d.removed[name] = true; v != nil {
+			delete(d.removed, name)
+		}
+		return d.live.SetTier(name, p)
+	case overrideTargets:
+		return d.compileOverride(name, p)
+	}
+	return d.compileCandidate(name, v)
+}
+
+func (d *draft) compileSettings(v *Value) error {
+	settings := v.Over(d.next.base)
+	if err := d.live.SetCommon(settings); err != nil {
+		return err
+	}
+	d.next.settings, d.common = settings, true
+	return nil
+}
+
+func (d *draft) compilePolicy(clientID string, v *Value) error {
 	var own *ratelimit.Policy
 	var tier string
 	if inFile, is := d.next.base.Clients[clientID]; is {
 		own = &inFile
 	}
-	if p != nil {
-		own, tier, p.Changed = &p.Policy, p.Tier, version
+	if v != nil {
+		own, tier = &v.Policy, v.Tier
 	}
-	if errs := fielderr.Of(d.live.SetPolicy(clientID, own, tier)); len(errs) > 0 {
-		d.errs = append(d.errs, errs...)
-		return
+	if err := d.live.SetPolicy(clientID, own, tier); err != nil {
+		return err
 	}
 	// finish checks the tier, because the same entry may create it later.
 	if d.naming[clientID] = tier; tier == "" {
 		delete(d.naming, clientID)
 	}
-	before, _ := d.clients.Get(clientID)
+	before, _ := d.values[policyTargets].Get(clientID)
 	d.use(before.Tier, -1)
 	d.use(tier, 1)
-	give(d.clients, clientID, p)
+	return nil
 }
 
 // use counts policies that name a tier.
@@ -197,90 +221,34 @@ func (d *draft) use(tier string, n int) {
 	}
 }
 
-func (d *draft) putTier(name string, t *Tier, version int64) {
-	var errs fielderr.Errors
-	if err := ValidateTierName(name); err != nil {
-		errs.Add(fielderr.Join("tiers", name), "%v", err)
-	} else if t == nil {
-		errs = fielderr.Of(d.live.SetTier(name, nil))
-	} else if errs = without(fielderr.Join("tiers", name), t.Trusted, "trusted"); len(errs) == 0 {
-		t.Changed = version
-		errs = fielderr.Of(d.live.SetTier(name, &t.Policy))
+func (d *draft) compileOverride(key string, p *ratelimit.Policy) error {
+	id, username, _ := OverrideOf(overrideTargets + key)
+	var limits []ratelimit.Limit
+	if p != nil {
+		if limits = p.User; len(limits) == 0 {
+			return fielderr.Errors{{Path: fielderr.Join("overrides", key) + ".user", Message: "needs at least one limit"}}
+		}
 	}
-	if len(errs) > 0 {
-		d.errs = append(d.errs, errs...)
-		return
-	}
-	if d.removed[name] = true; t != nil {
-		delete(d.removed, name)
-	}
-	give(d.tiers, name, t)
+	return d.live.SetOverride(id, username, limits)
 }
 
-func (d *draft) putOverride(clientID, username string, o *Override, version int64) {
-	if o != nil && len(o.User) == 0 {
-		d.errs.Add(fielderr.Join("overrides", OverrideKey(clientID, username))+".user", "needs at least one limit")
-		return
-	}
-	var own Override
-	if o != nil {
-		o.Changed = version
-		own = *o
-	}
-	if errs := fielderr.Of(d.live.SetOverride(clientID, username, own.User)); len(errs) > 0 {
-		d.errs = append(d.errs, errs...)
-		return
-	}
-	give(d.overrides, OverrideKey(clientID, username), o)
-}
-
-func (d *draft) putCandidate(name string, c *Candidate, version int64) {
-	if c != nil && len(c.User) == 0 && len(c.Client) == 0 && len(c.Total) == 0 && len(c.Source) == 0 {
-		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client, total or source")
-		return
-	}
-	var errs fielderr.Errors
-	if c != nil {
-		errs = without(fielderr.Join("candidates", name), c.Trusted || c.Mode != ratelimit.Unset || c.HideHeaders, "trusted, mode and hide_headers")
-	}
+func (d *draft) compileCandidate(name string, c *Value) error {
+	var err error
 	switch {
-	case len(errs) > 0:
+	case c != nil && len(c.User) == 0 && len(c.Client) == 0 && len(c.Total) == 0 && len(c.Source) == 0:
+		return fielderr.Errors{{Path: fielderr.Join("candidates", name), Message: "needs limits under user, client, total or source"}}
 	case name == GlobalCandidate && c != nil:
 		trial := c.trial(d.next.settings)
-		errs = fielderr.Of(trial.Validate())
+		err = trial.Validate()
 	case name == GlobalCandidate:
 	case c == nil:
-		errs = fielderr.Of(d.trial.SetPolicy(name, nil, ""))
+		err = d.trial.SetPolicy(name, nil, "")
 	default:
 		tried := c.Tried()
-		errs = fielderr.Of(d.trial.SetPolicy(name, &tried, ""))
-	}
-	if len(errs) > 0 {
-		d.trialErrs = append(d.trialErrs, errs...)
-		return
-	}
-	if c != nil {
-		c.Changed = version
+		err = d.trial.SetPolicy(name, &tried, "")
 	}
 	d.common = d.common || name == GlobalCandidate
-	give(d.candidates, name, c)
-}
-
-// without returns an error if a value has fields that its kind cannot have.
-func without(path string, has bool, fields string) (errs fielderr.Errors) {
-	if has {
-		errs.Add(path, "cannot have %s", fields)
-	}
-	return errs
-}
-
-// give sets a key to v, or removes it if v is nil.
-func give[V any](e *ratelimit.MapEdit[V], key string, v *V) {
-	if v == nil {
-		e.Delete(key)
-		return
-	}
-	e.Set(key, *v)
+	return err
 }
 
 // finish validates the draft as a whole, and returns the snapshot. The error is or wraps
@@ -288,8 +256,10 @@ func give[V any](e *ratelimit.MapEdit[V], key string, v *V) {
 func (d *draft) finish() (*PolicySnapshot, error) {
 	p := &d.next
 	p.set = PolicySet{
-		Version: d.version, Settings: d.settings, Clients: d.clients.Map(), Candidates: d.candidates.Map(),
-		Tiers: d.tiers.Map(), Overrides: d.overrides.Map(), Temporary: d.temporary.Map(), uses: d.uses,
+		Version: d.version, Settings: d.settings, Temporary: d.temporary.Map(), uses: d.uses,
+	}
+	for kind, values := range p.set.kinds() {
+		*values = d.values[kind].Map()
 	}
 	p.nextEnd = time.Time{}
 	for _, t := range p.set.Temporary.All() {
@@ -306,8 +276,9 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 		errs := fielderr.Of(d.trial.SetCommon(c.trial(p.settings)))
 		if d.reading && len(errs) > 0 {
 			d.leaveOut(CandidateTarget(GlobalCandidate), errs.Err())
-			p.set = p.set.WithCandidate(GlobalCandidate, nil)
-			errs = fielderr.Of(d.trial.SetCommon((&Candidate{}).trial(p.settings)))
+			d.values[candidateTargets].Delete(GlobalCandidate)
+			p.set.Candidates = d.values[candidateTargets].Map()
+			errs = fielderr.Of(d.trial.SetCommon((&Value{}).trial(p.settings)))
 		}
 		d.trialErrs = append(d.trialErrs, errs...)
 	}

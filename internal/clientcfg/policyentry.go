@@ -30,6 +30,21 @@ func PolicyTarget(clientID string) string { return policyTargets + clientID }
 // CandidateTarget returns the target for a candidate.
 func CandidateTarget(name string) string { return candidateTargets + name }
 
+// cutTarget returns the kind of a target, and its name among those of its kind. The settings for all
+// clients are a kind of their own. It returns false if a target cannot have a value.
+func cutTarget(target string) (kind, name string, ok bool) {
+	if target == SettingsTarget {
+		return target, "", true
+	}
+	for _, kind := range []string{policyTargets, candidateTargets, tierTargets, overrideTargets} {
+		if name, is := strings.CutPrefix(target, kind); is {
+			_, _, override := OverrideOf(target)
+			return kind, name, override || kind != overrideTargets
+		}
+	}
+	return "", "", false
+}
+
 // CountersTarget returns the target for a client's counters. Its value is a reset, which is a
 // command and not state.
 func CountersTarget(clientID string) string { return "clients/" + clientID + "/counters" }
@@ -69,18 +84,13 @@ func (c *Change) Concerns() (clientID string, all bool) {
 	return clientID, target == SettingsTarget
 }
 
-// ChangeSettings returns a Change of the settings for all clients.
-func ChangeSettings(o SettingsOverride) (Change, error) { return newChange(SettingsTarget, &o) }
-
-// ChangePolicy returns a Change that gives a client the policy p. If p is nil, the client gets its
-// policy from the configuration file.
-func ChangePolicy(clientID string, p *ClientPolicy) (Change, error) {
-	return newChange(PolicyTarget(clientID), p)
-}
-
-// ChangeCandidate returns a Change that sets a candidate, or removes it if c is nil.
-func ChangeCandidate(name string, c *Candidate) (Change, error) {
-	return newChange(CandidateTarget(name), c)
+// SetTarget returns a Change that gives a target a value, or removes what operators have set if v is
+// nil.
+func SetTarget(target string, v *Value) (Change, error) {
+	if v == nil && target == SettingsTarget { // always has one
+		v = &Value{}
+	}
+	return newChange(target, v)
 }
 
 // resetValue is the value of a counters target.

@@ -53,12 +53,12 @@ func after(t *testing.T, changes ...clientcfg.Change) (*clientcfg.PolicySnapshot
 func TestEveryChangeIsApplied(t *testing.T) {
 	mode, canary, user := ratelimit.Off, 0.0, ""
 	did := did(t)
-	settings := clientcfg.SettingsOverride{Policy: ratelimit.Policy{Mode: mode, User: onOutage(ratelimit.Memory)}, CanaryPercent: &canary, Note: "n"}
-	policy := clientcfg.ClientPolicy{Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 77}
-	candidate := clientcfg.Candidate{Policy: ratelimit.Policy{User: onOutage(ratelimit.Deny)}, Since: time.Unix(5, 0).UTC()}
+	settings := clientcfg.Value{Policy: ratelimit.Policy{Mode: mode, User: onOutage(ratelimit.Memory)}, CanaryPercent: &canary, Note: "n"}
+	policy := clientcfg.Value{Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 77}
+	candidate := clientcfg.Value{Policy: ratelimit.Policy{User: onOutage(ratelimit.Deny)}, Since: time.Unix(5, 0).UTC()}
 	e := entry(
-		1, did(clientcfg.ChangeSettings(settings)), did(clientcfg.ChangePolicy("a.b/c$d", &policy)),
-		did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, &candidate)), did(clientcfg.ResetCounters("a/b", &user)), did(clientcfg.ResetCounters("shop", nil)),
+		1, did(clientcfg.SetTarget(clientcfg.SettingsTarget, &settings)), did(clientcfg.SetTarget(clientcfg.PolicyTarget("a.b/c$d"), &policy)),
+		did(clientcfg.SetTarget(clientcfg.CandidateTarget(clientcfg.GlobalCandidate), &candidate)), did(clientcfg.ResetCounters("a/b", &user)), did(clientcfg.ResetCounters("shop", nil)),
 	)
 	f := newPolicyStore(t)
 	f.put(e.Changes...)
@@ -74,11 +74,11 @@ func TestEveryChangeIsApplied(t *testing.T) {
 	check.Equal(t, "policy", own, policy)
 	tried, _ := set.Candidates.Get(clientcfg.GlobalCandidate)
 	check.Equal(t, "candidate", tried, candidate)
-	p, err = p.Apply(entry(2, did(clientcfg.ChangePolicy("a.b/c$d", nil)), did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, nil)),
-		did(clientcfg.ChangeSettings(clientcfg.SettingsOverride{}))))
+	p, err = p.Apply(entry(2, did(clientcfg.SetTarget(clientcfg.PolicyTarget("a.b/c$d"), nil)), did(clientcfg.SetTarget(clientcfg.CandidateTarget(clientcfg.GlobalCandidate), nil)),
+		did(clientcfg.SetTarget(clientcfg.SettingsTarget, &clientcfg.Value{}))))
 	check.OK(t, err)
 	set = p.Set()
-	check.Equal(t, "settings", set.Settings, clientcfg.SettingsOverride{Changed: 2})
+	check.Equal(t, "settings", set.Settings, clientcfg.Value{Changed: 2})
 	check.Equal(t, "policies and candidates", set.Clients.Len()+set.Candidates.Len(), 0)
 }
 
@@ -108,7 +108,7 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as it may be written by hand
 	check.OK(t, err)
 	own, set := p.Policy("app")
-	check.Equal(t, "an empty policy", own, clientcfg.ClientPolicy{Changed: 2})
+	check.Equal(t, "an empty policy", own, clientcfg.Value{Changed: 2})
 	check.Equal(t, "it is set", set, true)
 }
 
@@ -133,11 +133,11 @@ func TestTheLongestPolicy(t *testing.T) {
 			shared[list] = append(shared[list], l)
 		}
 	}
-	policy := clientcfg.ClientPolicy{
-		Policy: ratelimit.Policy{User: user, Client: longest, Total: shared[0], Source: shared[1], Mode: ratelimit.Enforce, Criticality: ratelimit.SheddablePlus, HideHeaders: true},
+	policy := clientcfg.Value{
+		Policy: ratelimit.Policy{User: user, Client: longest, Total: shared[0], Source: shared[1], Mode: ratelimit.Enforce, Criticality: ratelimit.SheddablePlus, HideHeaders: new(true)},
 		Note:   strings.Repeat("<", clientcfg.MaxNoteLength),
 	}
-	_, err := after(t, did(t)(clientcfg.ChangePolicy("shop", &policy)))
+	_, err := after(t, did(t)(clientcfg.SetTarget(clientcfg.PolicyTarget("shop"), &policy)))
 	check.OK(t, err)
 }
 

@@ -3,6 +3,8 @@ package clientcfg
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"reflect"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -27,65 +29,75 @@ const GlobalCandidate = "_default"
 // PolicySet is the sum of the operators' runtime changes: all trail entries up to its Version.
 // Anything not set here comes from the configuration file.
 //
-// A shared set is never modified. The With… methods return modified copies, which share everything
-// unchanged.
+// A shared set is never modified. Modified copies share everything unchanged.
 type PolicySet struct {
 	// Version is the version of the last entry, or 0 if there never was one.
 	Version    int64
-	Settings   SettingsOverride
-	Clients    ratelimit.Map[ClientPolicy]
-	Candidates ratelimit.Map[Candidate]
-	Tiers      ratelimit.Map[Tier]
-	Overrides  ratelimit.Map[Override]  // by OverrideKey
+	Settings   Value // for all clients
+	Clients    ratelimit.Map[Value]
+	Candidates ratelimit.Map[Value]
+	Tiers      ratelimit.Map[Value]
+	Overrides  ratelimit.Map[Value]     // by OverrideKey
 	Temporary  ratelimit.Map[Temporary] // values that the maps above have for now, by target
 
 	uses map[string]int // see TierUses
 }
 
-// SettingsOverride holds the operators' changes to the settings for all clients. Values that it does
-// not set come from the configuration file.
-type SettingsOverride struct {
-	ratelimit.Policy          // the limits of all clients, and Mode; without trust
-	CanaryPercent    *float64 `json:"canary_percent,omitempty"`
-	HideHeaders      *bool    `json:"hide_headers,omitempty"` // in place of that of Policy
-	Note             string   `json:"note,omitempty"`
-	Changed          int64    `json:"-"` // version of the last change
-}
-
-// ClientPolicy replaces the file's policy of one client.
-type ClientPolicy struct {
+// Value is what operators have set for one target:
+//
+//   - The settings for all clients, without trust. The configuration file supplies what is not set.
+//   - A policy, in place of the one that the file has for a client. Its tier supplies what is not
+//     set, or else the settings for all clients do.
+//   - A tier, without trust: a named policy that the policies of clients refer to, so it can be
+//     changed in one place. The settings for all clients supply what is not set.
+//   - An override: User and Note. It replaces the limits of one user of one client.
+//   - A candidate, without trust, Mode and HideHeaders: limits on trial beside the live ones.
+//     Candidates have their own counters and are never enforced. An empty list is not tried. If the
+//     candidate does not set what happens to requests over its limits, the setting in force applies.
+//     Its criticality is not tried. It takes effect with the limits when the candidate becomes live.
+type Value struct {
 	ratelimit.Policy
-	Tier    string `json:"tier,omitempty"` // supplies values that the policy does not set; empty for no tier
-	Note    string `json:"note,omitempty"`
-	Changed int64  `json:"-"` // as above
+	CanaryPercent *float64  `json:"canary_percent,omitempty"` // of the settings for all clients
+	Tier          string    `json:"tier,omitempty"`           // of a client; empty for no tier
+	Note          string    `json:"note,omitempty"`
+	Since         time.Time `json:"since,omitzero"` // start of the trial of a candidate
+	Changed       int64     `json:"-"`              // version of the last change
 }
 
-// Candidate is a set of limits on trial beside the live ones. Candidates have their own counters
-// and are never enforced. An empty list is not tried. If the candidate does not set what happens to
-// requests over its limits, the setting in force applies. Its criticality is not tried. It takes
-// effect with the limits when the candidate becomes live.
-type Candidate struct {
-	ratelimit.Policy           // without trust, mode and HideHeaders
-	Note             string    `json:"note,omitempty"`
-	Since            time.Time `json:"since"`
-	Changed          int64     `json:"-"` // as above
+// fits reports whether v has only fields that the kind of target can have.
+func (v *Value) fits(kind string) bool {
+	rest := *v
+	rest.Note, rest.Changed = "", 0
+	switch kind {
+	case SettingsTarget:
+		rest.Policy, rest.CanaryPercent = ratelimit.Policy{Trusted: v.Trusted}, nil
+	case policyTargets:
+		rest.Policy, rest.Tier = ratelimit.Policy{}, ""
+	case tierTargets:
+		rest.Policy = ratelimit.Policy{Trusted: v.Trusted}
+	case overrideTargets:
+		rest.User = nil
+	case candidateTargets:
+		rest.Policy, rest.Since = ratelimit.Policy{Trusted: v.Trusted, Mode: v.Mode, HideHeaders: v.HideHeaders}, time.Time{}
+	}
+	return reflect.ValueOf(rest).IsZero()
 }
 
-// Tried returns the policy on trial.
-func (c *Candidate) Tried() ratelimit.Policy {
-	p := c.Policy
+// Tried returns the policy that a candidate tries.
+func (v *Value) Tried() ratelimit.Policy {
+	p := v.Policy
 	p.Criticality = ratelimit.CriticalityUnset
 	return p
 }
 
-// Promoted returns a live policy with the values of the candidate.
-func (c *Candidate) Promoted(live ratelimit.Policy) ratelimit.Policy {
-	p := over(&c.Policy, live)
+// Promoted returns a live policy with the values of a candidate.
+func (v *Value) Promoted(live ratelimit.Policy) ratelimit.Policy {
+	p := over(&v.Policy, live)
 	p.Trusted = false
 	return p
 }
 
-// over returns base with the values that p sets, except Trusted, Mode and HideHeaders.
+// over returns base with the values that p sets, except Trusted and Mode.
 func over(p *ratelimit.Policy, base ratelimit.Policy) ratelimit.Policy {
 	if p.User != nil {
 		base.User = p.User
@@ -103,7 +115,7 @@ func over(p *ratelimit.Policy, base ratelimit.Policy) ratelimit.Policy {
 		base.MaxWait, base.MaxWaiting = p.MaxWait, p.MaxWaiting
 	}
 	base.OverLimit, base.Ban = cmp.Or(p.OverLimit, base.OverLimit), cmp.Or(p.Ban, base.Ban)
-	base.Criticality = cmp.Or(p.Criticality, base.Criticality)
+	base.Criticality, base.HideHeaders = cmp.Or(p.Criticality, base.Criticality), cmp.Or(p.HideHeaders, base.HideHeaders)
 	return base
 }
 
@@ -115,44 +127,53 @@ type Reset struct {
 	At       time.Time
 }
 
-// WithCandidate returns a copy with that candidate, or without it if c is nil.
-func (s PolicySet) WithCandidate(name string, c *Candidate) PolicySet {
-	e := s.Candidates.Edit()
-	give(e, name, c)
-	s.Candidates = e.Map()
-	return s
+// kinds returns the values by the kind of their targets, except the settings.
+func (s *PolicySet) kinds() map[string]*ratelimit.Map[Value] {
+	return map[string]*ratelimit.Map[Value]{
+		policyTargets: &s.Clients, candidateTargets: &s.Candidates, tierTargets: &s.Tiers, overrideTargets: &s.Overrides,
+	}
+}
+
+// All yields the targets with a value, except the settings, in no particular order.
+func (s *PolicySet) All() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for kind, values := range s.kinds() {
+			for name, v := range values.All() {
+				if !yield(kind+name, v) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Over returns base with the changed settings, without policies of single clients.
-func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
-	base.Mode, base.Default, base.Clients = cmp.Or(o.Mode, base.Mode), over(&o.Policy, base.Default), nil
-	if o.CanaryPercent != nil {
-		base.CanaryPercent = *o.CanaryPercent
-	}
-	if o.HideHeaders != nil {
-		base.Default.HideHeaders = *o.HideHeaders
+func (v *Value) Over(base ratelimit.Settings) ratelimit.Settings {
+	base.Mode, base.Default, base.Clients = cmp.Or(v.Mode, base.Mode), over(&v.Policy, base.Default), nil
+	if v.CanaryPercent != nil {
+		base.CanaryPercent = *v.CanaryPercent
 	}
 	return base
 }
 
 // Names returns the names of the changed settings.
-func (o *SettingsOverride) Names() (names []string) {
+func (v *Value) Names() (names []string) {
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{
-		{"mode", o.Mode != ratelimit.Unset},
-		{"canary_percent", o.CanaryPercent != nil},
-		{"default.user", o.User != nil},
-		{"default.client", o.Client != nil},
-		{"default.total", o.Total != nil},
-		{"default.source", o.Source != nil},
-		{"default.over_limit", o.OverLimit != ""},
-		{"default.max_wait", o.MaxWait != nil},
-		{"default.max_waiting", o.MaxWaiting != nil},
-		{"default.ban", o.Ban != nil},
-		{"default.criticality", o.Criticality != ratelimit.CriticalityUnset},
-		{"default.hide_headers", o.HideHeaders != nil},
+		{"mode", v.Mode != ratelimit.Unset},
+		{"canary_percent", v.CanaryPercent != nil},
+		{"default.user", v.User != nil},
+		{"default.client", v.Client != nil},
+		{"default.total", v.Total != nil},
+		{"default.source", v.Source != nil},
+		{"default.over_limit", v.OverLimit != ""},
+		{"default.max_wait", v.MaxWait != nil},
+		{"default.max_waiting", v.MaxWaiting != nil},
+		{"default.ban", v.Ban != nil},
+		{"default.criticality", v.Criticality != ratelimit.CriticalityUnset},
+		{"default.hide_headers", v.HideHeaders != nil},
 	} {
 		if f.set {
 			names = append(names, f.name)
@@ -161,14 +182,14 @@ func (o *SettingsOverride) Names() (names []string) {
 	return names
 }
 
-// trial returns the common settings for evaluating candidates, if c is the candidate for the
-// default limits.
-func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
-	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: c.Tried()}
-	if len(c.User) == 0 {
+// trial returns the common settings for evaluating candidates, if v is the candidate for the default
+// limits.
+func (v *Value) trial(live ratelimit.Settings) ratelimit.Settings {
+	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: v.Tried()}
+	if len(v.User) == 0 {
 		out.Default.User = live.Default.User
 	}
-	if len(c.Client) == 0 {
+	if len(v.Client) == 0 {
 		out.Default.Client = live.Default.Client
 	}
 	return out

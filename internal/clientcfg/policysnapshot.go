@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -65,35 +64,33 @@ func (p *PolicySnapshot) next() int64 { return max(p.upcoming, p.Version()+1) }
 // with a temporary value it is the permanent one.
 func (p *PolicySnapshot) value(target string) (value json.RawMessage, version int64, err error) {
 	if of, is := temporaryOf(target); is {
-		return valueIn(p.set.Temporary, of, func(*Temporary) int64 { return 0 })
+		if t, is := p.Temporary(of); is {
+			value, err = json.Marshal(&t)
+			return value, 0, err
+		}
+		return jsonNull, 0, nil
 	}
 	if t, is := p.Temporary(target); is {
 		return t.lasting, t.since, nil
 	}
-	kind, name, _ := strings.Cut(target, "/")
-	switch kind + "/" {
-	case SettingsTarget + "/":
-		value, err = json.Marshal(&p.set.Settings)
-		return value, p.set.Settings.Changed, err
-	case policyTargets:
-		return valueIn(p.set.Clients, name, func(p *ClientPolicy) int64 { return p.Changed })
-	case candidateTargets:
-		return valueIn(p.set.Candidates, name, func(c *Candidate) int64 { return c.Changed })
-	case tierTargets:
-		return valueIn(p.set.Tiers, name, func(t *Tier) int64 { return t.Changed })
-	case overrideTargets:
-		return valueIn(p.set.Overrides, name, func(o *Override) int64 { return o.Changed })
-	}
-	return jsonNull, 0, nil
-}
-
-func valueIn[V any](m ratelimit.Map[V], name string, changed func(*V) int64) (json.RawMessage, int64, error) {
-	v, ok := m.Get(name)
+	v, ok := p.Value(target)
 	if !ok {
 		return jsonNull, 0, nil
 	}
-	value, err := json.Marshal(&v)
-	return value, changed(&v), err
+	value, err = json.Marshal(&v)
+	return value, v.Changed, err
+}
+
+// Value returns what operators have set for a target, for now or permanently, or false if they have
+// set nothing. The settings for all clients always have a value.
+func (p *PolicySnapshot) Value(target string) (v Value, ok bool) {
+	switch kind, name, known := cutTarget(target); {
+	case kind == SettingsTarget:
+		return p.set.Settings, true
+	case known:
+		return p.set.kinds()[kind].Get(name)
+	}
+	return v, false
 }
 
 // For returns the limits that apply to the client. It costs a map lookup.
@@ -232,11 +229,11 @@ func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 
 // Policy returns the client's policy from the set or from the file, or an empty policy. changed
 // reports whether it comes from the set.
-func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool) {
+func (p *PolicySnapshot) Policy(clientID string) (own Value, changed bool) {
 	if own, changed = p.set.Clients.Get(clientID); changed {
 		return own, true
 	}
-	return ClientPolicy{Policy: p.base.Clients[clientID]}, false
+	return Value{Policy: p.base.Clients[clientID]}, false
 }
 
 // newDraft starts a snapshot with an empty set on top of base.
@@ -249,7 +246,7 @@ func newDraft(base ratelimit.Settings) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty := PolicySnapshot{base: base, digest: digest, settings: (&SettingsOverride{}).Over(base), live: live, trial: &ratelimit.Compiled{}}
+	empty := PolicySnapshot{base: base, digest: digest, settings: (&Value{}).Over(base), live: live, trial: &ratelimit.Compiled{}}
 	d := empty.edit()
 	d.common = true
 	return d, nil

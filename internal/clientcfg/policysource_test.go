@@ -114,7 +114,7 @@ func userLimit(s *following, id string) int64 {
 // limitShop returns an edit that gives shop a policy.
 func limitShop(requests int64) clientcfg.Edit {
 	return func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
-		c, err := clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}})
+		c, err := clientcfg.SetTarget(clientcfg.PolicyTarget("shop"), &clientcfg.Value{Policy: ratelimit.Policy{User: limits(requests)}})
 		return clientcfg.Event{Action: "update", Changes: []clientcfg.Change{c}, Reason: strconv.FormatInt(requests, 10)}, err
 	}
 }
@@ -228,7 +228,7 @@ func TestPolicySourceLeavesOutWhatCannotBeUsed(t *testing.T) {
 			same := stored(bad.Target, "null")
 			if bad.Target == "policies/shop" {
 				own, _ := starts.Snapshot().Policy("shop")
-				same, err = clientcfg.ChangePolicy("shop", &own)
+				same, err = clientcfg.SetTarget(clientcfg.PolicyTarget("shop"), &own)
 			}
 			check.OK(t, err)
 			check.Equal(t, "what is in force is another value", starts.Snapshot().Alters(&same), true)

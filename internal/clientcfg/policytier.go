@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -22,21 +21,6 @@ const (
 	tierTargets     = "tiers/"
 	overrideTargets = "overrides/"
 )
-
-// Tier is a named policy that the policies of clients refer to, so it can be changed in one place.
-// Values that it does not set come from the settings for all clients.
-type Tier struct {
-	ratelimit.Policy        // without trust
-	Note             string `json:"note,omitempty"`
-	Changed          int64  `json:"-"` // as in SettingsOverride
-}
-
-// Override is limits for one user of one client. It replaces the client's list for its users.
-type Override struct {
-	User    []ratelimit.Limit `json:"user"`
-	Note    string            `json:"note,omitempty"`
-	Changed int64             `json:"-"` // as above
-}
 
 // TierTarget returns the target for a tier.
 func TierTarget(name string) string { return tierTargets + name }
@@ -78,15 +62,6 @@ func ValidateTierName(name string) error {
 		}
 	}
 	return nil
-}
-
-// ChangeTier returns a Change that sets a tier, or removes it if t is nil.
-func ChangeTier(name string, t *Tier) (Change, error) { return newChange(TierTarget(name), t) }
-
-// ChangeOverride returns a Change that gives a user of a client an override, or removes it if o is
-// nil.
-func ChangeOverride(clientID, username string, o *Override) (Change, error) {
-	return newChange(OverrideTarget(clientID, username), o)
 }
 
 // TierUses returns how many policies name each tier. The caller must not modify it.

@@ -44,7 +44,7 @@ func TestTiersAreChecked(t *testing.T) {
 		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
 		{"with a criticality that is none", []clientcfg.Change{stored("tiers/gold", `{"criticality":"high"}`)}, `criticality: "high" is not one of`, 0},
 		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"burst":5}`)}, "is unreadable", 0},
-		{"that is trusted", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "tiers.gold: cannot have trusted", 0},
+		{"that is trusted", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "tiers/gold: has fields that it cannot have", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, tier, named))
@@ -62,9 +62,9 @@ func TestTiersAreChecked(t *testing.T) {
 
 // TestTierOfManyClients: the error lists some of the clients, and their number.
 func TestTierOfManyClients(t *testing.T) {
-	set := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{})
+	set := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Value{})
 	for i := range 12 {
-		set = set.WithPolicy(fmt.Sprintf("c%02d", i), &clientcfg.ClientPolicy{Tier: "gold"})
+		set = set.WithPolicy(fmt.Sprintf("c%02d", i), &clientcfg.Value{Tier: "gold"})
 	}
 	p := compile(t, set)
 	_, err := p.Apply(entry(1, stored("tiers/gold", "null")))
@@ -115,12 +115,12 @@ func TestTiersAndOverridesAreBounded(t *testing.T) {
 	var set clientcfg.PolicySet
 	e := set.Tiers.Edit()
 	for i := range clientcfg.MaxTiers {
-		e.Set(fmt.Sprint(i), clientcfg.Tier{})
+		e.Set(fmt.Sprint(i), clientcfg.Value{})
 	}
 	set.Tiers = e.Map()
 	o := set.Overrides.Edit()
 	for i := range clientcfg.MaxOverrides {
-		o.Set(clientcfg.OverrideKey("shop", fmt.Sprint(i)), clientcfg.Override{User: limits(5)})
+		o.Set(clientcfg.OverrideKey("shop", fmt.Sprint(i)), clientcfg.Value{Policy: ratelimit.Policy{User: limits(5)}})
 	}
 	set.Overrides = o.Map()
 	p := compile(t, set)
@@ -168,9 +168,9 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	store := newPolicyStore(t)
 	s := newPolicySource(t, store)
 	for i := range int64(2) {
-		tier, err := clientcfg.ChangeTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(3 + i)}, Changed: 77})
+		tier, err := clientcfg.SetTarget(clientcfg.TierTarget("gold"), &clientcfg.Value{Policy: ratelimit.Policy{User: limits(3 + i)}, Changed: 77})
 		check.OK(t, err)
-		own, err := clientcfg.ChangeOverride("shop", "ada", &clientcfg.Override{User: limits(5 + i), Changed: 77})
+		own, err := clientcfg.SetTarget(clientcfg.OverrideTarget("shop", "ada"), &clientcfg.Value{Policy: ratelimit.Policy{User: limits(5 + i)}, Changed: 77})
 		check.OK(t, err)
 		_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 			return clientcfg.Event{Action: "update", Changes: []clientcfg.Change{tier, own}}, nil
@@ -196,14 +196,14 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 	slow := []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}
 	signsIn := operator(func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode} })
 	alone := operator(func(*clientcfg.Client) {})
-	override := clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: slow})
+	override := clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Value{Policy: ratelimit.Policy{User: slow}})
 	of := func(g ratelimit.Grants) clientcfg.PolicySet {
 		some := slices.Clone(slow)
 		some[0].Grants = g
-		return clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: some}).
-			WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: some}})
+		return clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Value{Policy: ratelimit.Policy{User: some}}).
+			WithPolicy("ops", &clientcfg.Value{Policy: ratelimit.Policy{User: some}})
 	}
-	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Tier{Policy: ratelimit.Policy{Client: slow}}).WithPolicy("ops", &clientcfg.ClientPolicy{Tier: "t"})
+	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Value{Policy: ratelimit.Policy{Client: slow}}).WithPolicy("ops", &clientcfg.Value{Tier: "t"})
 	for _, tt := range []struct {
 		name string
 		c    *clientcfg.Client
@@ -212,7 +212,7 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 	}{
 		{"an override", signsIn, override, `would lock out the user "ada" of the admin client "ops"`},
 		{"an override, where no user signs in", alone, override, ""},
-		{"an override, where it is not enforced", signsIn, override.WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: ratelimit.DryRun}}), ""},
+		{"an override, where it is not enforced", signsIn, override.WithPolicy("ops", &clientcfg.Value{Policy: ratelimit.Policy{Mode: ratelimit.DryRun}}), ""},
 		{"grants that the client may not use", signsIn, of(ratelimit.GrantPassword | ratelimit.GrantRefresh), ""},
 		{"a grant that it may use", signsIn, of(ratelimit.GrantPassword | ratelimit.GrantCode), `would lock out the admin client "ops"`},
 		{"a tier", alone, tier, `would lock out the admin client "ops"`},

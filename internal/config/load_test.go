@@ -89,7 +89,7 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true, Ban: &ratelimit.Ban{Off: true}, Criticality: ratelimit.CriticalPlus}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.Duration(0)), Ban: &ban, Criticality: ratelimit.Sheddable, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.Duration(0)), Ban: &ban, Criticality: ratelimit.Sheddable, HideHeaders: new(true), User: []ratelimit.Limit{ten, second}},
 		},
 		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
 		{

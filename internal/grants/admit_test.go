@@ -162,7 +162,7 @@ func TestModes(t *testing.T) {
 			s.Clients["shop"] = ratelimit.Policy{Mode: ratelimit.Enforce}
 		}, false, ratelimit.WouldDeny, false},
 		"outside of the canary": {func(s *ratelimit.Settings) { s.CanaryPercent = 0 }, false, ratelimit.WouldDeny, false},
-		"hidden":                {policy("shop", ratelimit.Policy{HideHeaders: true}), true, ratelimit.Denied, false},
+		"hidden":                {policy("shop", ratelimit.Policy{HideHeaders: new(true)}), true, ratelimit.Denied, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, seen := limitedWorld(t, tc.edit)
@@ -196,7 +196,7 @@ func TestModes(t *testing.T) {
 func TestTriesCandidates(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}})
+	set := testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{Client: one}})
 	w, seen := policyWorld(t, settings, set)
 	for i, want := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.WouldDeny, ratelimit.WouldDeny} {
 		w.mustToken("shop", clientCredentials)
@@ -216,12 +216,12 @@ func TestTriesCandidates(t *testing.T) {
 // candidate sets for other users.
 func TestTriesNoCandidateOnOverrides(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{User: one}})
+	set := testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{User: one}})
 	w, seen := policyWorld(t, ratelimit.DefaultSettings(), set)
 	w.tokens("shop")
 	check.Equal(t, "tried", (*seen)[0].Tried.Outcome, ratelimit.Allowed)
 	user := (*seen)[0].Username
-	set.Overrides = mapOf(clientcfg.OverrideKey("shop", user), clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}})
+	set.Overrides = mapOf(clientcfg.OverrideKey("shop", user), clientcfg.Value{Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.DefaultLimit()}}})
 	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set)
 	w.tokens("shop")
 	check.Equal(t, "Username", (*seen)[0].Username, user)
@@ -249,7 +249,7 @@ func TestTriesCandidatesOnEarlyDenials(t *testing.T) {
 	}
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = limit(1)
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limit(2)}}))
+	w, seen := policyWorld(t, settings, testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{User: limit(2)}}))
 	for i, want := range []struct {
 		denied bool
 		tried  ratelimit.Outcome
@@ -294,7 +294,7 @@ func TestNamesOnlyTheCounted(t *testing.T) {
 func TestTellsGrants(t *testing.T) {
 	refreshes := ratelimit.NewLimit("refreshes", 2, time.Minute)
 	refreshes.Grants = ratelimit.GrantRefresh
-	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.Value{
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{refreshes}},
 	})})
 	token := w.tokens("shop").RefreshToken
@@ -322,7 +322,7 @@ func TestTellsGrants(t *testing.T) {
 // addresses count by their /64. Only requests of an authenticated client count. The denial names
 // the address.
 func TestCountsSources(t *testing.T) {
-	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{
+	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.Value{
 		Policy: ratelimit.Policy{Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 2, time.Minute)}},
 	})})
 	from := func(address string, req grants.TokenRequest) grants.TokenRequest {
@@ -360,12 +360,12 @@ func TestKnowsTiersAndOverrides(t *testing.T) {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 	}
 	tier := clientcfg.PolicySet{
-		Tiers:   mapOf("gold", clientcfg.Tier{Policy: ratelimit.Policy{User: limit(3)}}),
-		Clients: mapOf("shop", clientcfg.ClientPolicy{Tier: "gold"}),
+		Tiers:   mapOf("gold", clientcfg.Value{Policy: ratelimit.Policy{User: limit(3)}}),
+		Clients: mapOf("shop", clientcfg.Value{Tier: "gold"}),
 	}
 	override := func(clientID, username string, requests int64) clientcfg.PolicySet {
 		set := tier
-		set.Overrides = mapOf(clientcfg.OverrideKey(clientID, username), clientcfg.Override{User: limit(requests)})
+		set.Overrides = mapOf(clientcfg.OverrideKey(clientID, username), clientcfg.Value{Policy: ratelimit.Policy{User: limit(requests)}})
 		return set
 	}
 	for _, tt := range []struct {
@@ -393,7 +393,7 @@ func TestKnowsTiersAndOverrides(t *testing.T) {
 // TestCountsTotals: requests of users and of the client itself count against the client's
 // total, and the denial says so, also before the password check.
 func TestCountsTotals(t *testing.T) {
-	total := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{Policy: ratelimit.Policy{
+	total := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.Value{Policy: ratelimit.Policy{
 		Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 2, time.Minute)},
 	}})}
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), total)

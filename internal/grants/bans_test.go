@@ -145,13 +145,13 @@ func TestTrustedIsNeverBanned(t *testing.T) {
 }
 
 // triedWorld tries a candidate on the client shop, which never reaches its limits in force.
-func triedWorld(t *testing.T, in ratelimit.Policy, c *clientcfg.Candidate) (w *world, outcomes func() []string) {
+func triedWorld(t *testing.T, in ratelimit.Policy, c *clientcfg.Value) (w *world, outcomes func() []string) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
 	in.User, in.Client = settings.Default.User, settings.Default.Client
 	settings.Default = in
 	c.Since = start
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", c))
+	w, seen := policyWorld(t, settings, testworld.Tried("shop", *c))
 	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w.reopen(func(o *grants.Options) { o.Bans = keeper })
@@ -175,7 +175,7 @@ func threeDenials() *ratelimit.Ban {
 
 // TestCandidateBans: bans of a candidate ban no one, and match the bans of dry-run.
 func TestCandidateBans(t *testing.T) {
-	w, outcomes := triedWorld(t, ratelimit.Policy{}, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}})
+	w, outcomes := triedWorld(t, ratelimit.Policy{}, &clientcfg.Value{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}})
 	for range 7 {
 		w.mustToken("shop", clientCredentials)
 	}
@@ -202,7 +202,7 @@ func TestCandidateBans(t *testing.T) {
 // with its own denials. A candidate with bans off has no bans, whatever is in force.
 func TestCandidateBesideABan(t *testing.T) {
 	for want, ban := range map[string]*ratelimit.Ban{"allowed, tried would_ban": nil, "allowed, tried would_deny": {Off: true}} {
-		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: ban}})
+		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Value{Policy: ratelimit.Policy{Client: two, Ban: ban}})
 		for range 6 {
 			w.mustToken("shop", clientCredentials)
 		}
@@ -213,7 +213,7 @@ func TestCandidateBesideABan(t *testing.T) {
 // TestAnotherCandidateBansAnew: a new candidate does not inherit bans and denials of the previous
 // one.
 func TestAnotherCandidateBansAnew(t *testing.T) {
-	c := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}}
+	c := &clientcfg.Value{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}}
 	w, outcomes := triedWorld(t, ratelimit.Policy{}, c)
 	for range 6 {
 		w.mustToken("shop", clientCredentials)
@@ -221,7 +221,7 @@ func TestAnotherCandidateBansAnew(t *testing.T) {
 	check.Equal(t, "the last one", outcomes()[5], "allowed, tried would_ban")
 	later := *c
 	later.Since = start.Add(time.Minute)
-	policies := testworld.Policies(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithCandidate("shop", &later))
+	policies := testworld.Policies(t, ratelimit.DefaultSettings(), testworld.Tried("shop", later))
 	w.reopen(func(o *grants.Options) { o.Policies = func() *clientcfg.PolicySnapshot { return policies } })
 	w.mustToken("shop", clientCredentials)
 	check.Equal(t, "under another candidate", outcomes(), []string{"allowed, tried would_deny"})
@@ -236,15 +236,15 @@ func TestCandidateOverItsLimits(t *testing.T) {
 	few := []ratelimit.Limit{one}
 	for name, tc := range map[string]struct {
 		in   ratelimit.Policy
-		c    clientcfg.Candidate
+		c    clientcfg.Value
 		want string
 	}{
-		"waits":           {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: &longest}}, "allowed, tried would_delay"},
-		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: new(ratelimit.Duration)}}, "allowed, tried would_deny"},
-		"reuses":          {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitReuse}}, "allowed, tried would_reuse"},
-		"reuses no more":  {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitDeny}}, "allowed, tried would_deny"},
-		"as in force":     {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_reuse"},
-		"nothing of that": {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_deny"},
+		"waits":           {ratelimit.Policy{}, clientcfg.Value{Policy: ratelimit.Policy{Client: few, MaxWait: &longest}}, "allowed, tried would_delay"},
+		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Value{Policy: ratelimit.Policy{Client: few, MaxWait: new(ratelimit.Duration)}}, "allowed, tried would_deny"},
+		"reuses":          {ratelimit.Policy{}, clientcfg.Value{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitReuse}}, "allowed, tried would_reuse"},
+		"reuses no more":  {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Value{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitDeny}}, "allowed, tried would_deny"},
+		"as in force":     {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Value{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_reuse"},
+		"nothing of that": {ratelimit.Policy{}, clientcfg.Value{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, outcomes := triedWorld(t, tc.in, &tc.c)

@@ -321,7 +321,7 @@ func TestReuseUnderACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
+	w, seen := policyWorld(t, settings, testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{Client: one}}))
 	for range 3 {
 		w.mustToken("shop", clientCredentials)
 		w.later(25 * time.Minute)
@@ -339,8 +339,8 @@ func TestReusePredictsRevocations(t *testing.T) {
 		settings := ratelimit.DefaultSettings()
 		settings.Mode, settings.Default.OverLimit = mode, ratelimit.OverLimitReuse
 		settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 2, time.Hour)}
-		candidate := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: settings.Default.Client}}
-		w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", candidate))
+		candidate := &clientcfg.Value{Policy: ratelimit.Policy{Client: settings.Default.Client}}
+		w, seen := policyWorld(t, settings, testworld.Tried("shop", *candidate))
 		for range 3 {
 			if answer, err := w.token("shop", clientCredentials); err == nil {
 				w.revoke(answer.AccessToken)
@@ -373,8 +373,8 @@ func TestReuseBesideACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 20, time.Hour)}
-	looser := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1000, time.Hour)}}}
-	w, _ := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", looser))
+	looser := &clientcfg.Value{Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1000, time.Hour)}}}
+	w, _ := policyWorld(t, settings, testworld.Tried("shop", *looser))
 	var scopes []string
 	for i := range 20 {
 		scopes = append(scopes, fmt.Sprintf("scope-%02d", i))
@@ -401,7 +401,7 @@ func TestReuseUnderACandidateInAnyMode(t *testing.T) {
 			settings.Default.OverLimit = ratelimit.OverLimitReuse
 			edit(&settings)
 			one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
-			w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
+			w, seen := policyWorld(t, settings, testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{Client: one}}))
 			w.exhausted(clientCredentials)
 			check.Equal(t, "tried", (*seen)[1].Tried.Outcome, ratelimit.WouldReuse)
 			check.OK(t, w.service.SweepLastTokens(t.Context()))

@@ -167,7 +167,7 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 
 // TestCandidateDelays: a candidate counts a request on arrival, and never queues it.
 func TestCandidateDelays(t *testing.T) {
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
+	set := testworld.Tried("shop", clientcfg.Value{
 		Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}},
 		Since:  start,
 	})
@@ -190,7 +190,7 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	t.Helper()
 	b := ratelimit.DefaultBan()
 	b.Denials = 1
-	set := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})}
+	set := clientcfg.PolicySet{Clients: mapOf("shop", clientcfg.Value{Policy: ratelimit.Policy{Ban: &b}})}
 	waitWorld(t, set, func(w *world, _ *[]limiter.Decided) {
 		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: time.Now})
 		check.OK(w.tb, err)
@@ -390,7 +390,7 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 		want func(d limiter.Decided) bool // denied
 	}{
 		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d limiter.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
-		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d limiter.Decided) bool {
+		"candidate": {ratelimit.Off, testworld.Tried("shop", clientcfg.Value{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d limiter.Decided) bool {
 			return d.Tried.Outcome == ratelimit.WouldDeny
 		}},
 	} {

@@ -172,15 +172,15 @@ func TestSettleInDryRun(t *testing.T) {
 func TestCandidateOfUnknownUsers(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}
 	for name, tt := range map[string]struct {
-		tried clientcfg.Candidate
+		tried clientcfg.Value
 		want  string
 	}{
-		"of the client itself": {clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}, " allowed, tried allowed"},
-		"the total":            {clientcfg.Candidate{Policy: ratelimit.Policy{Total: one}}, " allowed, tried would_deny"},
+		"of the client itself": {clientcfg.Value{Policy: ratelimit.Policy{Client: one}}, " allowed, tried allowed"},
+		"the total":            {clientcfg.Value{Policy: ratelimit.Policy{Total: one}}, " allowed, tried would_deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.tried.Since = time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC)
-			set := clientcfg.PolicySet{}.WithCandidate("shop", &tt.tried)
+			set := testworld.Tried("shop", tt.tried)
 			j, seen := limiterUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
 			for range 2 {
 				v := j.Reserve(t.Context(), unknown())
@@ -242,7 +242,7 @@ func TestAskedOverTheLimit(t *testing.T) {
 func TestAskingIsNotTried(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
+	set := testworld.Tried("shop", clientcfg.Value{
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("two", 2, time.Minute)}},
 		Since:  time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
 	})
@@ -266,7 +266,7 @@ func withBans(t *testing.T, j *limiter.Limiter) {
 func TestCandidateOfReservations(t *testing.T) {
 	ban := ratelimit.DefaultBan()
 	ban.Denials = 1
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
+	set := testworld.Tried("shop", clientcfg.Value{
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, Ban: &ban},
 		Since:  time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
 	})

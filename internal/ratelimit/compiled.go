@@ -122,7 +122,7 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, Total: c.total, Source: c.source, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), Criticality: s.Default.Criticality, HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, Total: c.total, Source: c.source, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), Criticality: s.Default.Criticality, HideHeaders: s.Default.Hides()}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -276,7 +276,7 @@ func (o *own) merge(c *common, clientID string) *merged {
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client), Total: cmp.Or(o.total, t.total, c.total),
 		Source:  cmp.Or(o.source, t.source, c.source),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
-		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
+		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.Hides() || t.Hides() || c.Default.Hides(),
 		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Criticality: cmp.Or(o.Criticality, t.Criticality, c.Default.Criticality),
 		Tier: t.name, overrides: o.overrides,
 	}

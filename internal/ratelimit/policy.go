@@ -71,8 +71,12 @@ type Policy struct {
 	// Trusted clients and clients in the mode Off may have one.
 	Criticality Criticality `json:"criticality,omitempty"`
 	// HideHeaders omits the RateLimit fields and the names of the limits from responses.
-	HideHeaders bool `json:"hide_headers,omitempty"`
+	// Nil: not set. For a client it is enough if its policy, its tier or the default does so.
+	HideHeaders *bool `json:"hide_headers,omitempty"`
 }
+
+// Hides reports whether the policy sets HideHeaders to true.
+func (p *Policy) Hides() bool { return p.HideHeaders != nil && *p.HideHeaders }
 
 // DefaultPolicy has one limit, [DefaultLimit], for users and for clients.
 func DefaultPolicy() Policy {

@@ -110,7 +110,7 @@ func TestDefaultsWhileDecoding(t *testing.T) {
 func TestWhatAppliesToAClient(t *testing.T) {
 	s := DefaultSettings()
 	own := []Limit{NewLimit("own", 7, time.Hour)}
-	s.Clients = map[string]Policy{"shop": {User: own}, "app": {Trusted: true, HideHeaders: true}}
+	s.Clients = map[string]Policy{"shop": {User: own}, "app": {Trusted: true, HideHeaders: new(true)}}
 	p, err := Compile(s)
 	check.OK(t, err)
 	shop := p.For("shop")

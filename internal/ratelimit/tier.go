@@ -51,7 +51,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 // anything else, or if the tier does not exist.
 func (e *CompiledEdit) bare(g *given) *own {
 	if !g.policy || g.tier == "" || g.overrides != nil || g.lists != (lists{}) ||
-		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil || g.Criticality != CriticalityUnset {
+		g.Trusted || g.HideHeaders != nil || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil || g.Criticality != CriticalityUnset {
 		return nil
 	}
 	var t *tier

@@ -24,10 +24,10 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 	}{
 		{"nothing", Policy{}, Policy{}, 100, 100, Enforce, false},
 		{"one list of the tier", Policy{}, Policy{User: list(7)}, 7, 100, Enforce, false},
-		{"all of the tier", Policy{}, Policy{User: list(7), Client: list(8), Mode: DryRun, HideHeaders: true}, 7, 8, DryRun, true},
+		{"all of the tier", Policy{}, Policy{User: list(7), Client: list(8), Mode: DryRun, HideHeaders: new(true)}, 7, 8, DryRun, true},
 		{"lists of both", Policy{User: list(3)}, Policy{User: list(7), Client: list(8)}, 3, 8, Enforce, false},
 		{"modes of both", Policy{Mode: Off}, Policy{Mode: DryRun}, 100, 100, Off, false},
-		{"headers of the policy", Policy{HideHeaders: true}, Policy{Client: list(8)}, 100, 8, Enforce, true},
+		{"headers of the policy", Policy{HideHeaders: new(true)}, Policy{Client: list(8)}, 100, 8, Enforce, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := edited(t, defaults(t), func(e *CompiledEdit) error {

@@ -70,7 +70,7 @@ type settingsInput struct {
 }
 
 // SetByOperators is the inverse of ReadSettings.
-func SetByOperators(o clientcfg.SettingsOverride) any {
+func SetByOperators(o *clientcfg.Value) any {
 	var in settingsInput
 	in.Mode, in.CanaryPercent, in.Note = reference(o.Mode), o.CanaryPercent, o.Note
 	in.Default.HideHeaders = o.HideHeaders
@@ -82,12 +82,12 @@ func SetByOperators(o clientcfg.SettingsOverride) any {
 }
 
 // ReadSettings reads the settings for all clients.
-func ReadSettings(v *strict.Value) (o clientcfg.SettingsOverride, err error) {
+func ReadSettings(v *strict.Value) (o clientcfg.Value, err error) {
 	var in settingsInput
 	errs := v.Decode(&in, nil)
 	policy, wrong := in.Default.policy()
-	o.Policy, o.CanaryPercent, o.HideHeaders, o.Note = policy, in.CanaryPercent, in.Default.HideHeaders, in.Note
-	o.Mode = valueOf(in.Mode)
+	o.Policy, o.CanaryPercent, o.Note = policy, in.CanaryPercent, in.Note
+	o.Mode, o.HideHeaders = valueOf(in.Mode), in.Default.HideHeaders
 	checked := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
@@ -108,7 +108,7 @@ type policyInput struct {
 
 func (in *policyInput) policy() (ratelimit.Policy, fielderr.Errors) {
 	p, wrong := in.limitsInput.policy()
-	p.Mode, p.HideHeaders = valueOf(in.Mode), in.HideHeaders
+	p.Mode, p.HideHeaders = valueOf(in.Mode), reference(in.HideHeaders)
 	var errs fielderr.Errors
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
@@ -117,7 +117,7 @@ func (in *policyInput) policy() (ratelimit.Policy, fielderr.Errors) {
 }
 
 // ReadTier reads the tier of that name.
-func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
+func ReadTier(name string, v *strict.Value) (t clientcfg.Value, err error) {
 	var in struct {
 		Name *string `json:"name"`
 		policyInput
@@ -136,7 +136,7 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 }
 
 // ReadPolicy reads the policy of a client.
-func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
+func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.Value, err error) {
 	var in struct {
 		ClientID *string `json:"client_id"`
 		Trusted  bool    `json:"trusted"`
@@ -157,7 +157,7 @@ func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 }
 
 // ReadOverride reads the limits of a user at a client.
-func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Override, error) {
+func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, error) {
 	var in struct {
 		ClientID *string           `json:"client_id"`
 		Username *string           `json:"username"`
@@ -178,12 +178,12 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Overrid
 	}
 	limits := ratelimit.Policy{User: in.User}
 	errs.AddUnreported(fielderr.Of(limits.Validate()))
-	return clientcfg.Override{User: in.User, Note: in.Note}, errs.Err()
+	return clientcfg.Value{Policy: limits, Note: in.Note}, errs.Err()
 }
 
 // ReadCandidate reads a candidate: for a client, or for the default limits if name is the name of
 // the candidate for all clients.
-func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
+func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) {
 	var in struct {
 		ClientID *string `json:"client_id"`
 		limitsInput

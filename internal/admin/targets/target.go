@@ -109,35 +109,39 @@ type State struct {
 }
 
 // State returns the state of the target in a snapshot.
-func (t Target) State(p *clientcfg.PolicySnapshot) (st State) {
-	set := p.Set()
+func (t Target) State(p *clientcfg.PolicySnapshot) State {
+	own, ok := t.value(p)
+	st := State{Exists: ok, Changed: own.Changed}
 	switch t.kind {
 	case settings:
-		return State{showSettings(p), adminapi.SetByOperators(set.Settings), true, set.Settings.Changed}
+		st.Doc, st.Base = showSettings(p), adminapi.SetByOperators(&own)
+		return st
 	case tiers:
-		own, ok := set.Tiers.Get(t.id)
-		st = State{Doc: showTier(t.id, own), Exists: ok, Changed: own.Changed}
+		st.Doc = showTier(t.id, &own)
 	case policies:
-		own, ok := p.Policy(t.id)
-		st = State{Doc: showPolicy(t.id, own), Exists: ok, Changed: own.Changed}
+		st.Doc = showPolicy(t.id, &own)
 	case overrides:
-		own, ok := set.Overrides.Get(clientcfg.OverrideKey(t.id, t.user))
-		st = State{Doc: showOverride(t.id, t.user, own), Exists: ok, Changed: own.Changed}
+		st.Doc = showOverride(t.id, t.user, &own)
 	case candidates:
-		own, ok := set.Candidates.Get(t.id)
-		st = State{Doc: showCandidate(t.id, own), Exists: ok, Changed: own.Changed}
+		st.Doc = showCandidate(t.id, &own)
 	}
 	st.Base = st.Doc
 	return st
 }
 
+// value returns what operators have set. For a policy that they have not set, it is the one of the
+// configuration file.
+func (t Target) value(p *clientcfg.PolicySnapshot) (own clientcfg.Value, ok bool) {
+	if t.kind == policies {
+		return p.Policy(t.id)
+	}
+	return p.Value(t.Name())
+}
+
 // IsSet reports whether operators have set the target.
 func (t Target) IsSet(p *clientcfg.PolicySnapshot) bool {
-	if t.kind == settings {
-		o := p.Set().Settings
-		return len(o.Names()) > 0 || o.Note != ""
-	}
-	return t.State(p).Exists
+	own, ok := t.value(p)
+	return ok && (t.kind != settings || len(own.Names()) > 0 || own.Note != "")
 }
 
 // Absent says that the target does not exist. It is empty for settings and policies, which always
@@ -157,46 +161,34 @@ func (t Target) Absent() string {
 // With returns the change that sets the target to v, or removes it if v is nil. A candidate keeps
 // the time since when it is tried if the tried limits stay the same. Errors: [fielderr.Errors].
 func (t Target) With(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.Change, error) {
-	switch t.kind {
-	case settings:
-		if v == nil {
-			return clientcfg.ChangeSettings(clientcfg.SettingsOverride{})
-		}
-		return with(v, adminapi.ReadSettings, func(o *clientcfg.SettingsOverride) (clientcfg.Change, error) { return clientcfg.ChangeSettings(*o) })
-	case tiers:
-		read := func(v *strict.Value) (clientcfg.Tier, error) { return adminapi.ReadTier(t.id, v) }
-		return with(v, read, func(own *clientcfg.Tier) (clientcfg.Change, error) { return clientcfg.ChangeTier(t.id, own) })
-	case policies:
-		read := func(v *strict.Value) (clientcfg.ClientPolicy, error) { return adminapi.ReadPolicy(t.id, v) }
-		return with(v, read, func(own *clientcfg.ClientPolicy) (clientcfg.Change, error) { return clientcfg.ChangePolicy(t.id, own) })
-	case overrides:
-		read := func(v *strict.Value) (clientcfg.Override, error) { return adminapi.ReadOverride(t.id, t.user, v) }
-		return with(v, read, func(own *clientcfg.Override) (clientcfg.Change, error) {
-			return clientcfg.ChangeOverride(t.id, t.user, own)
-		})
-	}
-	read := func(v *strict.Value) (clientcfg.Candidate, error) { return adminapi.ReadCandidate(t.id, v) }
-	return with(v, read, func(own *clientcfg.Candidate) (clientcfg.Change, error) {
-		if own != nil {
-			own.Since = now
-			if before, ok := p.Set().Candidates.Get(t.id); ok && reflect.DeepEqual(before.Tried(), own.Tried()) {
-				own.Since = before.Since
-			}
-		}
-		return clientcfg.ChangeCandidate(t.id, own)
-	})
-}
-
-// with returns the change to the value that was read, or to nil if there is none.
-func with[V any](v *strict.Value, read func(*strict.Value) (V, error), to func(*V) (clientcfg.Change, error)) (clientcfg.Change, error) {
 	if v == nil {
-		return to(nil)
+		return clientcfg.SetTarget(t.Name(), nil)
 	}
-	own, err := read(v)
+	own, err := t.read(v)
 	if err != nil {
 		return clientcfg.Change{}, err
 	}
-	return to(&own)
+	if t.kind == candidates {
+		own.Since = now
+		if before, ok := t.value(p); ok && reflect.DeepEqual(before.Tried(), own.Tried()) {
+			own.Since = before.Since
+		}
+	}
+	return clientcfg.SetTarget(t.Name(), &own)
+}
+
+func (t Target) read(v *strict.Value) (clientcfg.Value, error) {
+	switch t.kind {
+	case settings:
+		return adminapi.ReadSettings(v)
+	case tiers:
+		return adminapi.ReadTier(t.id, v)
+	case policies:
+		return adminapi.ReadPolicy(t.id, v)
+	case overrides:
+		return adminapi.ReadOverride(t.id, t.user, v)
+	}
+	return adminapi.ReadCandidate(t.id, v)
 }
 
 // Live returns the target that a candidate is tried for.
@@ -209,20 +201,13 @@ func (t Target) Live() Target {
 
 // Promoted returns the changes that make a candidate live and remove it as a candidate.
 func (t Target) Promoted(p *clientcfg.PolicySnapshot) ([]clientcfg.Change, error) {
-	tried, _ := p.Set().Candidates.Get(t.id)
-	gone, err := clientcfg.ChangeCandidate(t.id, nil)
+	tried, _ := t.value(p)
+	gone, err := clientcfg.SetTarget(t.Name(), nil)
 	if err != nil {
 		return nil, err
 	}
-	var live clientcfg.Change
-	if t.id == clientcfg.GlobalCandidate {
-		o := p.Set().Settings
-		o.Policy = tried.Promoted(o.Policy)
-		live, err = clientcfg.ChangeSettings(o)
-	} else {
-		own, _ := p.Policy(t.id)
-		own.Policy = tried.Promoted(own.Policy)
-		live, err = clientcfg.ChangePolicy(t.id, &own)
-	}
+	own, _ := t.Live().value(p)
+	own.Policy = tried.Promoted(own.Policy)
+	live, err := clientcfg.SetTarget(t.Live().Name(), &own)
 	return []clientcfg.Change{live, gone}, err
 }

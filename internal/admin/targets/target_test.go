@@ -35,7 +35,7 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		shown, err := json.Marshal(showPolicy("shop", p))
+		shown, err := json.Marshal(showPolicy("shop", &p))
 		check.OK(t, err)
 		v, err = strict.ParseJSON(shown)
 		check.OK(t, err)

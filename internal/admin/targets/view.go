@@ -39,7 +39,7 @@ func settingsView(p *clientcfg.PolicySnapshot) adminapi.SettingsView {
 // TierView returns a tier, given how many clients have each tier.
 func TierView(p *clientcfg.PolicySnapshot, name string, uses map[string]int) adminapi.TierView {
 	own, _ := p.Set().Tiers.Get(name)
-	view := adminapi.TierView{Tier: showTier(name, own), Clients: uses[name]}
+	view := adminapi.TierView{Tier: showTier(name, &own), Clients: uses[name]}
 	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.TierTarget(name))
 	return view
 }
@@ -47,7 +47,7 @@ func TierView(p *clientcfg.PolicySnapshot, name string, uses map[string]int) adm
 // PolicyView returns the policy of a client.
 func PolicyView(p *clientcfg.PolicySnapshot, clientID string) adminapi.PolicyView {
 	own, _ := p.Policy(clientID)
-	view := adminapi.PolicyView{Policy: showPolicy(clientID, own), Effective: adminapi.ShowEffective(p.For(clientID))}
+	view := adminapi.PolicyView{Policy: showPolicy(clientID, &own), Effective: adminapi.ShowEffective(p.For(clientID))}
 	view.Meta.Version, view.Meta.Source, view.Meta.Until = own.Changed, Source(p, clientID), Until(p, clientcfg.PolicyTarget(clientID))
 	return view
 }
@@ -55,7 +55,7 @@ func PolicyView(p *clientcfg.PolicySnapshot, clientID string) adminapi.PolicyVie
 // OverrideView returns the limits of one user of a client.
 func OverrideView(p *clientcfg.PolicySnapshot, clientID, username string) adminapi.OverrideView {
 	own, _ := p.Set().Overrides.Get(clientcfg.OverrideKey(clientID, username))
-	view := adminapi.OverrideView{Override: showOverride(clientID, username, own)}
+	view := adminapi.OverrideView{Override: showOverride(clientID, username, &own)}
 	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.OverrideTarget(clientID, username))
 	return view
 }
@@ -63,7 +63,7 @@ func OverrideView(p *clientcfg.PolicySnapshot, clientID, username string) admina
 // CandidateView returns a candidate without its activity.
 func CandidateView(p *clientcfg.PolicySnapshot, name string) adminapi.CandidateView {
 	own, _ := p.Set().Candidates.Get(name)
-	view := adminapi.CandidateView{Candidate: showCandidate(name, own), Since: own.Since}
+	view := adminapi.CandidateView{Candidate: showCandidate(name, &own), Since: own.Since}
 	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.CandidateTarget(name))
 	return view
 }
@@ -129,13 +129,9 @@ func All(p *clientcfg.PolicySnapshot) iter.Seq[string] {
 		if Settings().IsSet(p) && !yield(settings) {
 			return
 		}
-		for kind, names := range map[string]iter.Seq[string]{
-			tiers: set.Tiers.Keys(), policies: set.Clients.Keys(), overrides: set.Overrides.Keys(), candidates: set.Candidates.Keys(),
-		} {
-			for name := range names {
-				if !yield(kind + "/" + name) {
-					return
-				}
+		for name := range set.All() {
+			if !yield(name) {
+				return
 			}
 		}
 		for name := range set.Temporary.Keys() { // of temporary removals
@@ -158,28 +154,28 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
 			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total), Source: adminapi.ShowLimits(s.Default.Source),
-			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
+			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.Hides(),
 			Criticality: s.Default.Criticality.String(),
 			Waits:       adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
 		},
 	}
 }
 
-func showTier(name string, t clientcfg.Tier) adminapi.Tier {
-	return adminapi.Tier{Name: name, Mode: string(t.Mode), Lists: adminapi.ShowLists(&t.Policy), HideHeaders: t.HideHeaders, Note: t.Note}
+func showTier(name string, t *clientcfg.Value) adminapi.Tier {
+	return adminapi.Tier{Name: name, Mode: string(t.Mode), Lists: adminapi.ShowLists(&t.Policy), HideHeaders: t.Hides(), Note: t.Note}
 }
 
-func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
+func showPolicy(clientID string, p *clientcfg.Value) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode), Lists: adminapi.ShowLists(&p.Policy),
-		HideHeaders: p.HideHeaders, Note: p.Note,
+		HideHeaders: p.Hides(), Note: p.Note,
 	}
 }
 
-func showOverride(clientID, username string, o clientcfg.Override) adminapi.Override {
+func showOverride(clientID, username string, o *clientcfg.Value) adminapi.Override {
 	return adminapi.Override{ClientID: clientID, Username: username, User: adminapi.ShowLimits(o.User), Note: o.Note}
 }
 
-func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
+func showCandidate(name string, c *clientcfg.Value) adminapi.Candidate {
 	return adminapi.Candidate{ClientID: name, Lists: adminapi.ShowLists(&c.Policy), Note: c.Note}
 }

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -77,26 +76,16 @@ func OpenStore(tb testing.TB, file string) *Store {
 func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	tb.Helper()
 	e := clientcfg.Event{Number: set.Version}
-	put := func(c clientcfg.Change, err error) {
+	put := func(target string, v clientcfg.Value) bool {
+		c, err := clientcfg.SetTarget(target, &v)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		e.Changes = append(e.Changes, c)
+		return true
 	}
-	put(clientcfg.ChangeSettings(set.Settings))
-	for id, p := range set.Clients.All() {
-		put(clientcfg.ChangePolicy(id, &p))
-	}
-	for name, c := range set.Candidates.All() {
-		put(clientcfg.ChangeCandidate(name, &c))
-	}
-	for name, t := range set.Tiers.All() {
-		put(clientcfg.ChangeTier(name, &t))
-	}
-	for key, o := range set.Overrides.All() {
-		id, username, _ := strings.Cut(key, " ")
-		put(clientcfg.ChangeOverride(id, username, &o))
-	}
+	put(clientcfg.SettingsTarget, set.Settings)
+	set.All()(put)
 	p, err := clientcfg.FixedPolicies(file)
 	if err == nil {
 		p, err = p.Apply(&e)
@@ -105,6 +94,14 @@ func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *
 		tb.Fatal(err)
 	}
 	return p
+}
+
+// Tried returns a policy set that has only the candidate for a client, or for all.
+func Tried(name string, candidate clientcfg.Value) (set clientcfg.PolicySet) {
+	e := set.Candidates.Edit()
+	e.Set(name, candidate)
+	set.Candidates = e.Map()
+	return set
 }
 
 // Clients are clients by their client_id. They implement [grants.Clients].

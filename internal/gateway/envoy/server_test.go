@@ -176,7 +176,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 func hide(t *testing.T, o *gateway.Options) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
-	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), HideHeaders: true}
+	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), HideHeaders: new(true)}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	o.Limiter.Policies = func() limiter.Policies { return policies }
 }

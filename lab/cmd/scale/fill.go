@@ -78,7 +78,7 @@ func fillPolicies(ctx context.Context, source *clientcfg.PolicySource, first, en
 	var changes []clientcfg.Change
 	for i := first; i < end; i++ {
 		limit := ratelimit.NewLimit("per-minute", int64(i%500+1), time.Minute)
-		change, err := clientcfg.ChangePolicy(servers.ImportedClient(i), &clientcfg.ClientPolicy{
+		change, err := clientcfg.SetTarget(clientcfg.PolicyTarget(servers.ImportedClient(i)), &clientcfg.Value{
 			Policy: ratelimit.Policy{User: []ratelimit.Limit{limit}}, Note: "contract",
 		})
 		if err != nil {
