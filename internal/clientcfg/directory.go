@@ -24,11 +24,11 @@ type Directory struct {
 // ReadDirectory reads all clients. An unreadable or invalid client affects no other client, and is
 // listed in [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
-	return readDirectory(ctx, store, &shapes{}, 0)
+	return readDirectory(ctx, store, 0)
 }
 
-func readDirectory(ctx context.Context, store Store, known *shapes, revision int64) (*Directory, error) {
-	e := (&Directory{}).edit(known)
+func readDirectory(ctx context.Context, store Store, revision int64) (*Directory, error) {
+	e := (&Directory{}).edit()
 	if err := store.Clients(ctx, e.apply); err != nil {
 		return nil, err
 	}
@@ -106,16 +106,15 @@ func (d *Directory) Len() int { return d.clients.Len() }
 // directoryEdit is a directory under construction from another one.
 type directoryEdit struct {
 	next    *Directory
-	known   *shapes
 	clients *ratelimit.MapEdit[*entry]
 }
 
-func (d *Directory) edit(known *shapes) *directoryEdit {
+func (d *Directory) edit() *directoryEdit {
 	next := &Directory{unreadable: map[string]error{}, operators: map[string]struct{}{}, grants: map[Grant]int{}}
 	maps.Copy(next.unreadable, d.unreadable)
 	maps.Copy(next.operators, d.operators)
 	maps.Copy(next.grants, d.grants)
-	return &directoryEdit{next: next, known: known, clients: d.clients.Edit()}
+	return &directoryEdit{next: next, clients: d.clients.Edit()}
 }
 
 func (e *directoryEdit) directory(revision int64) *Directory {
@@ -132,11 +131,10 @@ func (e *directoryEdit) apply(r Record) {
 		e.next.unreadable[r.ID] = r.Err
 		return
 	}
-	operates := r.Client.Operates() // called before entry removes the scopes and the audience
-	added := e.known.entry(r.Client)
+	added := newEntry(&r.Client)
 	e.clients.Set(r.ID, added)
 	e.count(added, 1)
-	if operates {
+	if r.Client.Operates() {
 		e.next.operators[r.ID] = struct{}{}
 	}
 }
@@ -152,7 +150,7 @@ func (e *directoryEdit) remove(id string) {
 }
 
 func (e *directoryEdit) count(c *entry, n int) {
-	for _, g := range c.shape.common.Grants {
+	for _, g := range c.grants() {
 		e.next.grants[g] += n
 	}
 }

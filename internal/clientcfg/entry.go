@@ -1,67 +1,121 @@
 package clientcfg
 
 import (
+	"encoding/binary"
 	"strings"
 	"time"
+	"unique"
 
 	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/secret"
 )
 
-// entry is a client in memory, in a third of the space of a [Client]: values common to many clients
-// are stored once, texts are joined into one, and times are milliseconds since 1970, as in the
-// stores.
+// entry is a client in memory, in a third of the space of a [Client]: the common part is stored once
+// for all clients that share it, texts are joined into one, and times are milliseconds since 1970,
+// as in the stores.
 type entry struct {
-	shape *shape // the fields that are not below
-	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs separated by
-	// newlines. Labels are here and not in the shape, because operators may give each client
-	// different labels. So labels cost only their own length, and clients without labels pay
-	// nothing.
-	text                                string
-	idEnd, nameEnd, stampEnd, labelsEnd uint32 // in text
-	digest                              secret.Digest
-	createdAt                           int64
-	stampCount, version                 int64
+	common unique.Handle[common]
+	// text has the ID, the name, the ID of the stamp and the labels, each after its length, and then
+	// the lists; see appendList.
+	text                string
+	digest              secret.Digest
+	createdAt           int64
+	stampCount, version int64
+}
+
+// common is the part of a client that is the same for many clients.
+type common struct {
+	former                                          FormerSecret
+	public, withoutPKCE, resourceServer, firstParty bool
+	grants                                          string // separated by newlines
 }
 
 // formerKept is how long a former secret is kept after it became invalid, because other clocks may
 // be behind.
 const formerKept = 24 * time.Hour
 
-// entry returns the in-memory form of a client. Fields not handled here become part of the shape,
-// which works but costs more memory if they differ from client to client.
-func (s *shapes) entry(c Client) *entry {
-	var ends [4]uint32
-	end := 0
-	for i, text := range [...]string{c.ID, c.Name, c.Stamp.ID, string(c.Labels)} {
-		end += len(text)
-		ends[i] = uint32(end) //nolint:gosec // less than 4 GiB
+func newEntry(c *Client) *entry {
+	text := make([]byte, 0, 512)
+	for _, part := range [...]string{c.ID, c.Name, c.Stamp.ID, string(c.Labels)} {
+		text = appendText(text, part)
 	}
-	e := &entry{
-		text:  c.ID + c.Name + c.Stamp.ID + string(c.Labels) + strings.Join(c.RedirectURIs, "\n"),
-		idEnd: ends[0], nameEnd: ends[1], stampEnd: ends[2], labelsEnd: ends[3],
-		digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(),
+	for _, list := range [...][]string{c.RedirectURIs, c.Scopes, c.Audience} {
+		text = appendList(text, list)
+	}
+	shared := common{
+		former: c.Former, public: c.Public, withoutPKCE: c.WithoutPKCE, resourceServer: c.ResourceServer, firstParty: c.FirstParty,
+		grants: strings.Join(grantNames(c.Grants), "\n"),
+	}
+	if shared.former.Used = (time.Time{}); time.Since(c.Former.Until) > formerKept {
+		shared.former = FormerSecret{}
+	}
+	return &entry{
+		common: unique.Make(shared), text: string(text), digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(),
 		stampCount: c.Stamp.Count, version: c.Version,
 	}
-	c.ID, c.Name, c.SecretDigest, c.RedirectURIs, c.Labels = "", "", secret.Digest{}, nil, ""
-	c.CreatedAt, c.Stamp, c.Version = time.Time{}, secret.Stamp{}, 0
-	if c.SecretUsed, c.Former.Used = (time.Time{}), (time.Time{}); time.Since(c.Former.Until) > formerKept {
-		c.Former = FormerSecret{}
-	}
-	e.shape = s.of(&c)
-	return e
 }
 
-func (e *entry) id() string { return e.text[:e.idEnd] }
+func (e *entry) grants() (grants []Grant) {
+	if names := e.common.Value().grants; names != "" {
+		grants = make([]Grant, 0, strings.Count(names, "\n")+1)
+		for name := range strings.SplitSeq(names, "\n") {
+			grants = append(grants, Grant(name))
+		}
+	}
+	return grants
+}
 
 func (e *entry) client() *Client {
-	c := e.shape.client()
-	c.ID, c.Name, c.SecretDigest = e.id(), e.text[e.idEnd:e.nameEnd], e.digest
-	c.Labels = labels.Set(e.text[e.stampEnd:e.labelsEnd])
-	if lines := e.text[e.labelsEnd:]; lines != "" {
-		c.RedirectURIs = strings.Split(lines, "\n")
+	shared := e.common.Value()
+	c := &Client{
+		SecretDigest: e.digest, Former: shared.former, Public: shared.public, Grants: e.grants(), WithoutPKCE: shared.withoutPKCE,
+		ResourceServer: shared.resourceServer, FirstParty: shared.firstParty, CreatedAt: time.UnixMilli(e.createdAt).UTC(), Version: e.version,
 	}
-	c.CreatedAt = time.UnixMilli(e.createdAt).UTC()
-	c.Stamp, c.Version = secret.Stamp{ID: e.text[e.nameEnd:e.stampEnd], Count: e.stampCount}, e.version
-	return &c
+	rest, marks := e.text, ""
+	c.ID, rest = cutText(rest)
+	c.Name, rest = cutText(rest)
+	c.Stamp.ID, rest = cutText(rest)
+	marks, rest = cutText(rest)
+	c.Labels, c.Stamp.Count = labels.Set(marks), e.stampCount
+	c.RedirectURIs, rest = cutList(rest)
+	c.Scopes, rest = cutList(rest)
+	c.Audience, _ = cutList(rest)
+	return c
+}
+
+// appendText appends a string after its length.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// appendList appends the number of strings, and each string after its length.
+func appendList(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, text := range list {
+		b = appendText(b, text)
+	}
+	return b
+}
+
+// cutList returns the list at the start of an appendList result, and the rest. The strings of the
+// list are substrings of from.
+func cutList(from string) (list []string, rest string) {
+	n, rest := cutLength(from)
+	if n > 0 {
+		list = make([]string, n)
+	}
+	for i := range list {
+		list[i], rest = cutText(rest)
+	}
+	return list, rest
+}
+
+func cutText(from string) (text, rest string) {
+	n, rest := cutLength(from)
+	return rest[:n], rest[n:]
+}
+
+func cutLength(from string) (n uint64, rest string) {
+	n, size := binary.Uvarint([]byte(from[:min(len(from), binary.MaxVarintLen64)]))
+	return n, from[size:]
 }

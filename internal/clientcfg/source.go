@@ -19,7 +19,6 @@ type Source struct {
 	follower *store.Follower
 	log      *slog.Logger
 	current  atomic.Pointer[Directory]
-	known    shapes // used only by the follower
 }
 
 // NewSource reads the first directory and follows the trail from then on. It fails if the store
@@ -59,7 +58,7 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 
 func (s *Source) reload(ctx context.Context, from store.Mark) error {
 	old := s.current.Load()
-	next, err := readDirectory(ctx, NewRegistrations(s.follower), &s.known, from.Number)
+	next, err := readDirectory(ctx, NewRegistrations(s.follower), from.Number)
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (s *Source) apply(ctx context.Context, b store.Batch) {
 		return
 	}
 	old := s.current.Load()
-	e := old.edit(&s.known)
+	e := old.edit()
 	for i := range b.Changed {
 		e.apply(readClient(&b.Changed[i]))
 	}
