@@ -2,7 +2,6 @@ package adminclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,8 +26,6 @@ type Accounts struct {
 	// Reason goes into the audit trail. Confirmed is the client or user that the caller agreed to
 	// change even if the change locks operators out.
 	Reason, Confirmed string
-	// Timeout limits each call; 0 means no limit.
-	Timeout time.Duration
 	// Warn is called with warnings about a change that was made. Nil: not called.
 	Warn func(message string)
 }
@@ -40,44 +37,30 @@ func (a *Accounts) warn(doc *adminapi.Registration) {
 	}
 }
 
-// do calls the API. in is the request body, or nil; absent is the error for status 404.
-func (a *Accounts) do(ctx context.Context, method, path, etag string, query url.Values, in, out any, absent error) (string, error) {
-	if a.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.Timeout)
-		defer cancel()
+// get reads a resource. absent is the error for status 404.
+func (a *Accounts) get(ctx context.Context, path string, query url.Values, out any, absent error) (etag string, err error) {
+	etag, err = a.Client.Get(ctx, path, query, out)
+	return etag, known(err, absent)
+}
+
+// change makes a change of what has that ETag, or with * of what exists. in is the request body, or
+// nil; absent is the error for status 404.
+func (a *Accounts) change(ctx context.Context, method, path, etag string, in, out any, absent error) error {
+	_, err := a.Client.Change(ctx, Change{Method: method, Path: path, ETag: etag, Reason: a.Reason, Confirmed: a.Confirmed, Body: in}, out)
+	var p *ProblemError
+	if errors.As(err, &p) && p.Status == http.StatusServiceUnavailable && p.RetryAfter == 0 {
+		return &UnansweredError{p}
 	}
-	if query == nil {
-		query = url.Values{}
-	}
-	if method != http.MethodGet {
-		for name, v := range map[string]string{"reason": a.Reason, "confirm": a.Confirmed} {
-			if v != "" {
-				query.Set(name, v)
-			}
-		}
-	}
-	header := http.Header{}
-	if etag != "" {
-		header.Set("If-Match", etag)
-	}
-	var body []byte
-	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return "", fmt.Errorf("adminclient: encode: %w", err)
-		}
-		header.Set("Content-Type", "application/json")
-	}
-	etag, err := a.Client.call(ctx, method, path, query, header, body, out)
+	return known(err, absent)
+}
+
+// known returns absent for the refusal of a resource that does not exist.
+func known(err, absent error) error {
 	var p *ProblemError
 	if errors.As(err, &p) && p.NotFound() && p.Type != "" && absent != nil {
-		return "", absent
+		return absent
 	}
-	if p != nil && p.Status == http.StatusServiceUnavailable && p.RetryAfter == 0 && method != http.MethodGet {
-		err = &UnansweredError{p}
-	}
-	return etag, err
+	return err
 }
 
 // UnansweredError is the refusal of a change that may have been made, because the store neither
@@ -113,7 +96,7 @@ func (a *Accounts) CreateClient(ctx context.Context, c clientcfg.Client) (client
 		in.SecretHash = c.SecretDigest.String()
 	}
 	var out adminapi.Registered
-	if _, err := a.do(ctx, http.MethodPost, "/clients", "", nil, in, &out, nil); err != nil {
+	if err := a.change(ctx, http.MethodPost, "/clients", "", in, &out, nil); err != nil {
 		return c, "", err
 	}
 	a.warn(&out.Registration)
@@ -121,7 +104,7 @@ func (a *Accounts) CreateClient(ctx context.Context, c clientcfg.Client) (client
 }
 
 func (a *Accounts) read(ctx context.Context, id string) (doc adminapi.Registration, etag string, err error) {
-	etag, err = a.do(ctx, http.MethodGet, clientPath(id), "", nil, nil, &doc, clientcfg.ErrNotFound)
+	etag, err = a.get(ctx, clientPath(id), nil, &doc, clientcfg.ErrNotFound)
 	return doc, etag, err
 }
 
@@ -150,7 +133,7 @@ func (a *Accounts) Clients(ctx context.Context, filter registry.Filter) (l Listi
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {filter.Prefix}, "grant_type": {string(filter.Grant)}, "label": filter.Labels}
 	for {
 		var page adminapi.Clients
-		if _, err := a.do(ctx, http.MethodGet, "/clients", "", query, nil, &page, nil); err != nil {
+		if _, err := a.get(ctx, "/clients", query, &page, nil); err != nil {
 			return l, err
 		}
 		for i := range page.Clients {
@@ -185,7 +168,7 @@ func (a *Accounts) ChangeClient(ctx context.Context, id string, edit func(c *cli
 			return c, err
 		}
 		var out adminapi.Registration
-		_, err = a.do(ctx, http.MethodPut, clientPath(id), etag, nil, c.Metadata(), &out, clientcfg.ErrNotFound)
+		err = a.change(ctx, http.MethodPut, clientPath(id), etag, c.Metadata(), &out, clientcfg.ErrNotFound)
 		var p *ProblemError
 		if !errors.As(err, &p) || !p.Stale() {
 			a.warn(&out)
@@ -197,21 +180,20 @@ func (a *Accounts) ChangeClient(ctx context.Context, id string, edit func(c *cli
 
 // LimitsOf returns what operators have set for a client, registered or not.
 func (a *Accounts) LimitsOf(ctx context.Context, id string) (l registry.Limits, err error) {
-	_, err = a.do(ctx, http.MethodGet, clientPath(id, "/limits"), "", nil, nil, &l, nil)
+	_, err = a.get(ctx, clientPath(id, "/limits"), nil, &l, nil)
 	return l, err
 }
 
 // DeleteClient removes a client, readable or not. Errors: [clientcfg.ErrNotFound].
 func (a *Accounts) DeleteClient(ctx context.Context, id string) error {
-	_, err := a.do(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, nil, clientcfg.ErrNotFound)
-	return err
+	return a.change(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, clientcfg.ErrNotFound)
 }
 
 // RevokeClient invalidates everything issued to a client until now, and returns the client. Errors:
 // [clientcfg.ErrNotFound].
 func (a *Accounts) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	var out adminapi.Registration
-	_, err := a.do(ctx, http.MethodPost, clientPath(id, "/revoke"), "", nil, nil, &out, clientcfg.ErrNotFound)
+	err := a.change(ctx, http.MethodPost, clientPath(id, "/revoke"), "*", nil, &out, clientcfg.ErrNotFound)
 	return stored(&out), err
 }
 
@@ -220,14 +202,13 @@ func (a *Accounts) RevokeClient(ctx context.Context, id string) (clientcfg.Clien
 func (a *Accounts) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
 	in := adminapi.NewSecret{Overlap: rotation.Overlap.String(), Revoke: rotation.Revoke}
 	var out adminapi.Registered
-	_, err := a.do(ctx, http.MethodPost, clientPath(id, "/secrets"), "", nil, in, &out, clientcfg.ErrNotFound)
+	err := a.change(ctx, http.MethodPost, clientPath(id, "/secrets"), "*", in, &out, clientcfg.ErrNotFound)
 	return stored(&out.Registration), out.Secret, err
 }
 
 // RetireSecret ends a secret early. You cannot end the newest one. Errors: [registry.ErrNoSecret].
 func (a *Accounts) RetireSecret(ctx context.Context, id, secretID string) error {
-	_, err := a.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
-	return err
+	return a.change(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "*", nil, nil, registry.ErrNoSecret)
 }
 
 func userPath(name string, more ...string) string {
@@ -236,8 +217,7 @@ func userPath(name string, more ...string) string {
 
 // user calls the API about a user.
 func (a *Accounts) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
-	_, err = a.do(ctx, method, path, "*", nil, in, &u, ErrNoUser)
-	return u, err
+	return u, a.change(ctx, method, path, "*", in, &u, ErrNoUser)
 }
 
 // Users returns a page of users: at most limit users with names that start with prefix and are
@@ -245,21 +225,20 @@ func (a *Accounts) user(ctx context.Context, method, path string, in any) (u reg
 func (a *Accounts) Users(ctx context.Context, prefix, after string, limit int) ([]registry.User, error) {
 	var out adminapi.Users
 	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "prefix": {prefix}, "after": {after}}
-	_, err := a.do(ctx, http.MethodGet, "/users", "", query, nil, &out, nil)
+	_, err := a.get(ctx, "/users", query, &out, nil)
 	return out.Users, err
 }
 
 // User returns the user with that name, in any spelling that works for signing in. Errors:
 // [ErrNoUser].
 func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err error) {
-	_, err = a.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, ErrNoUser)
+	_, err = a.get(ctx, userPath(name), nil, &u, ErrNoUser)
 	return u, err
 }
 
 // CreateUser stores a user under the canonical form of the name.
 func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
-	_, err = a.do(ctx, http.MethodPost, "/users", "", nil, n, &u, nil)
-	return u, err
+	return u, a.change(ctx, http.MethodPost, "/users", "", n, &u, nil)
 }
 
 // SetPassword replaces a user's password and revokes the user. Errors: [ErrNoUser].
@@ -288,23 +267,22 @@ func (a *Accounts) SetOperator(ctx context.Context, name string, access clientcf
 
 // DeleteUser removes a user, readable or not, and returns the name. Errors: [ErrNoUser].
 func (a *Accounts) DeleteUser(ctx context.Context, name string) (string, error) {
-	_, err := a.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, ErrNoUser)
-	return username.Stored(name), err
+	return username.Stored(name), a.change(ctx, http.MethodDelete, userPath(name), "*", nil, nil, ErrNoUser)
 }
 
 // Sessions returns a user's valid sessions, newest first. Errors: [ErrNoUser].
-func (a *Accounts) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
+func (a *Accounts) Sessions(ctx context.Context, name string) ([]registry.Session, error) {
 	var out adminapi.Sessions
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, ErrNoUser)
-	return out.Username, out.Sessions, err
+	_, err := a.get(ctx, userPath(name, "/sessions"), nil, &out, ErrNoUser)
+	return out.Sessions, err
 }
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first. Errors:
 // [ErrNoUser].
-func (a *Accounts) Families(ctx context.Context, name string) (string, []registry.Family, error) {
+func (a *Accounts) Families(ctx context.Context, name string) ([]registry.Family, error) {
 	var out adminapi.Families
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, ErrNoUser)
-	return out.Username, out.Families, err
+	_, err := a.get(ctx, userPath(name, "/families"), nil, &out, ErrNoUser)
+	return out.Families, err
 }
 
 // EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
@@ -320,17 +298,16 @@ func (a *Accounts) RevokeFamilies(ctx context.Context, name, id string) (int, er
 }
 
 // Consents returns a user's valid consents, ordered by client. Errors: [ErrNoUser].
-func (a *Accounts) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
+func (a *Accounts) Consents(ctx context.Context, name string) ([]registry.Consent, error) {
 	var out adminapi.Consents
-	_, err := a.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, ErrNoUser)
-	return out.Username, out.Consents, err
+	_, err := a.get(ctx, userPath(name, "/consents"), nil, &out, ErrNoUser)
+	return out.Consents, err
 }
 
 // WithdrawConsent ends a user's consent to a client and everything issued under it. Errors:
 // [registry.ErrNoConsent], also for a missing user.
 func (a *Accounts) WithdrawConsent(ctx context.Context, name, clientID string) error {
-	_, err := a.do(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
-	return err
+	return a.change(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(clientID)), "*", nil, nil, registry.ErrNoConsent)
 }
 
 func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int, error) {
@@ -340,7 +317,7 @@ func (a *Accounts) end(ctx context.Context, path, id string, absent error) (int,
 		path += "/" + adminapi.Escape(id)
 	}
 	var out adminapi.Ended
-	_, err := a.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)
+	err := a.change(ctx, http.MethodDelete, path, "*", nil, &out, absent)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w; the server continues; list again to see what is left", err)
 	}

@@ -18,7 +18,7 @@ func (late) RoundTrip(*http.Request) (*http.Response, error) { return nil, conte
 func TestRevocationThatOutlastsTheCaller(t *testing.T) {
 	r := &adminclient.Accounts{Client: &adminclient.Client{
 		Server: "http://127.0.0.1:1", HTTP: &http.Client{Transport: late{}}, Issuer: "https://issuer.example",
-		Token: func(context.Context, string, bool) (string, error) { return "good", nil },
+		Token: func(context.Context, string, string) (string, error) { return "good", nil },
 	}}
 	n, err := r.RevokeFamilies(t.Context(), "ada", "")
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "the server continues") {

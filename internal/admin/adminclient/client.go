@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"oauth-server/internal/admin/adminapi"
@@ -26,25 +26,27 @@ const maxAnswer = 64 << 20
 type Client struct {
 	Server string // such as http://127.0.0.1:9097
 	HTTP   *http.Client
-	// Token returns a bearer token of that issuer. With fresh it must return a new one, because the
-	// server rejected the last one.
-	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
+	// Token returns a bearer token of that issuer: another one than refused, which the server has
+	// rejected. refused is empty at first.
+	Token func(ctx context.Context, issuer, refused string) (string, error)
 	// Issuer is the URL of the server that issues tokens. Empty: Server itself. No response can
 	// change it, because the client secret is sent there.
 	Issuer string
 	Header http.Header // sent with every request; may be nil
+	// Timeout limits each call, including getting a token, except [Client.Stream]. 0 means no limit.
+	Timeout time.Duration
 	// Aged is called with the age of a response that may not show the newest state. Nil: not
 	// called.
 	Aged func(age time.Duration)
-
-	renewing sync.Mutex // held while a rejected token is replaced
 }
 
 // Change is a request that changes a resource, or only shows the effect of a change.
 type Change struct {
 	Method, Path string
-	ETag         string // If-Match; empty: If-None-Match: *
+	Query        url.Values // besides the parameters below; nil for none
+	ETag         string     // If-Match; empty: If-None-Match: *
 	Reason       string
+	Confirmed    string // client or user that may be changed even if that locks operators out
 	For          string // duration of the change; empty: permanent
 	Validate     bool   // change nothing
 	Body         any    // JSON; nil for none
@@ -72,11 +74,11 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) 
 // Change makes the change, decodes the response into v unless v is nil, and returns the new ETag.
 func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err error) {
 	query, header := url.Values{}, http.Header{}
-	if ch.Reason != "" {
-		query.Set("reason", ch.Reason)
-	}
-	if ch.For != "" {
-		query.Set("for", ch.For)
+	maps.Copy(query, ch.Query)
+	for name, value := range map[string]string{"reason": ch.Reason, "confirm": ch.Confirmed, "for": ch.For} {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
 	if ch.Validate {
 		query.Set("validate", "true")
@@ -99,44 +101,27 @@ func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err
 	return c.call(ctx, ch.Method, ch.Path, query, header, body, v)
 }
 
-// call sends a request. If its token is rejected, it retries once with a new one.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, v any) (string, error) {
-	if err := CheckServer(c.Server); err != nil {
-		return "", err
+// call sends a request. If its token is rejected, it retries once with another one.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, v any) (etag string, err error) {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
 	}
-	token, err := c.Token(ctx, c.issuer(), false)
-	if err != nil {
-		return "", err
-	}
-	once := func() (string, error) {
-		res, err := c.send(ctx, method, path, query, header, body, token) //nolint:bodyclose // read closes it
-		if err != nil {
+	token := ""
+	for range 2 {
+		var res *http.Response
+		if token, res, err = c.send(ctx, method, path, query, header, body, token); err != nil { //nolint:bodyclose // read closes it
 			return "", err
 		}
 		c.noteAge(res)
-		return read(res, v)
+		etag, err = read(res, v)
+		var p *ProblemError
+		if !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+			break
+		}
 	}
-	etag, err := once()
-	var p *ProblemError
-	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
-		return etag, err
-	}
-	if token, err = c.renew(ctx, token); err != nil {
-		return "", err
-	}
-	return once()
-}
-
-// renew returns a replacement for a rejected token. If several concurrent calls used that token,
-// only one of them requests a new one.
-func (c *Client) renew(ctx context.Context, refused string) (string, error) {
-	c.renewing.Lock()
-	defer c.renewing.Unlock()
-	token, err := c.Token(ctx, c.issuer(), false)
-	if err != nil || token != refused {
-		return token, err
-	}
-	return c.Token(ctx, c.issuer(), true)
+	return etag, err
 }
 
 func (c *Client) noteAge(res *http.Response) {
@@ -151,29 +136,35 @@ func (c *Client) base() string {
 	return strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix)
 }
 
-func (c *Client) issuer() string { return cmp.Or(c.Issuer, c.base()) }
-
 // ErrNoAPI is returned if the address answers, but does not serve this API.
 var ErrNoAPI = errors.New("not the admin address of a server")
 
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
+// send sends a request with a token other than refused, which it returns.
+func (c *Client) send(
+	ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, refused string,
+) (token string, res *http.Response, err error) {
+	if err := CheckServer(c.Server); err != nil {
+		return "", nil, err
+	}
+	if token, err = c.Token(ctx, cmp.Or(c.Issuer, c.base()), refused); err != nil {
+		return "", nil, err
+	}
 	address := c.base() + adminapi.Prefix + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("adminclient: %w", err)
+		return "", nil, fmt.Errorf("adminclient: %w", err)
 	}
 	for _, h := range []http.Header{c.Header, header} {
-		for name, values := range h {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, h)
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	return c.HTTP.Do(req)
+	res, err = c.HTTP.Do(req)
+	return token, res, err
 }
 
 // read decodes a response into v and returns its ETag. It closes the body.
@@ -192,17 +183,4 @@ func read(res *http.Response, v any) (etag string, err error) {
 		}
 	}
 	return res.Header.Get("ETag"), nil
-}
-
-// Delete removes a resource without an ETag, such as counters.
-func (c *Client) Delete(ctx context.Context, path, reason string) (string, error) {
-	path, rest, _ := strings.Cut(path, "?")
-	query, err := url.ParseQuery(rest)
-	if err != nil {
-		return "", fmt.Errorf("adminclient: %w", err)
-	}
-	if reason != "" {
-		query.Set("reason", reason)
-	}
-	return c.call(ctx, http.MethodDelete, path, query, nil, nil, nil)
 }

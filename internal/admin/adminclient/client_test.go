@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,14 +46,14 @@ func newAPI(t *testing.T, answer http.HandlerFunc) *api {
 	return a
 }
 
-// client has an old token, and gets a good one when it asks for a fresh one.
+// client has an old token, and gets a good one when that is refused.
 func (a *api) client(t *testing.T) *adminclient.Client {
 	t.Helper()
-	return &adminclient.Client{Server: a.URL, HTTP: a.Client(), Token: func(_ context.Context, issuer string, fresh bool) (string, error) {
+	return &adminclient.Client{Server: a.URL, HTTP: a.Client(), Token: func(_ context.Context, issuer, refused string) (string, error) {
 		if issuer != a.URL {
 			t.Errorf("the issuer is %q", issuer)
 		}
-		return map[bool]string{false: "old", true: "good"}[fresh], nil
+		return map[string]string{"": "old", "old": "good"}[refused], nil
 	}}
 }
 
@@ -71,7 +70,7 @@ func TestTokenIsRenewedOnce(t *testing.T) {
 	want := []string{"GET /admin/v1/settings Bearer old", "GET /admin/v1/settings Bearer good"}
 	check.Equal(t, "requests", a.seen, want)
 	never := a.client(t)
-	never.Token = func(context.Context, string, bool) (string, error) { return "bad", nil }
+	never.Token = func(context.Context, string, string) (string, error) { return "bad", nil }
 	var p *adminclient.ProblemError
 	if _, err := never.Get(t.Context(), "/settings", nil, nil); !errors.As(err, &p) || p.Status != 401 || len(a.seen) != 4 {
 		t.Errorf("%v after %v", err, a.seen)
@@ -99,9 +98,10 @@ func TestChangeSendsWhatItNeeds(t *testing.T) {
 	if header.Get("If-None-Match") != "*" || header.Get("If-Match") != "" || header.Get("Content-Type") != "application/json" {
 		t.Errorf("%v", header)
 	}
-	if _, err := c.Delete(t.Context(), "/clients/x/counters?username=ada", "why"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Change(t.Context(), adminclient.Change{
+		Method: http.MethodDelete, Path: "/clients/x/counters", Query: url.Values{"username": {"ada"}}, ETag: "*", Reason: "why",
+	}, nil)
+	check.OK(t, err)
 	if last := a.seen[len(a.seen)-1]; last != "DELETE /admin/v1/clients/x/counters?reason=why&username=ada Bearer good" {
 		t.Error(last)
 	}
@@ -167,46 +167,7 @@ func (n noTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestServerThatIsNone(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
-	c := &adminclient.Client{Server: s.URL, HTTP: s.Client(), Token: func(context.Context, string, bool) (string, error) { return "t", nil }}
+	c := &adminclient.Client{Server: s.URL, HTTP: s.Client(), Token: func(context.Context, string, string) (string, error) { return "t", nil }}
 	_, err := c.Get(t.Context(), "/settings", nil, nil)
 	check.ErrorIs(t, err, adminclient.ErrNoAPI)
-}
-
-// TestTokenIsRenewedOnceForAll: when many concurrent calls have their token rejected, only one
-// requests another.
-func TestTokenIsRenewedOnceForAll(t *testing.T) {
-	const calls = 8
-	var waiting, wg sync.WaitGroup
-	waiting.Add(calls)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer old" {
-			waiting.Done()
-			waiting.Wait() // until all have arrived with it
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"title":"Invalid token","detail":"it is revoked"}`))
-		}
-	}))
-	defer server.Close()
-	var mu sync.Mutex
-	token, issued := "old", 0
-	c := &adminclient.Client{
-		Server: server.URL, HTTP: server.Client(), Issuer: "https://issuer.example",
-		Token: func(_ context.Context, _ string, fresh bool) (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if fresh {
-				token, issued = "good", issued+1
-			}
-			return token, nil
-		},
-	}
-	for range calls {
-		wg.Go(func() {
-			if _, err := c.Get(t.Context(), "/settings", nil, nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	check.Equal(t, "tokens requested", issued, 1)
 }

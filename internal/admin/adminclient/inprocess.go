@@ -11,7 +11,7 @@ import (
 func InProcess(api http.Handler) *Client {
 	return &Client{
 		Server: "http://127.0.0.1", HTTP: &http.Client{Transport: inProcess{api}},
-		Token: func(context.Context, string, bool) (string, error) { return "", nil },
+		Token: func(context.Context, string, string) (string, error) { return "", nil },
 	}
 }
 

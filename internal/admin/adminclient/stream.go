@@ -11,14 +11,7 @@ import (
 // Stream copies the response to a GET to w, of any length, and returns its length in bytes. A
 // truncated response is an error. The timeout of the HTTP client must be zero or long enough.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io.Writer) (n int64, err error) {
-	if err := CheckServer(c.Server); err != nil {
-		return 0, err
-	}
-	token, err := c.Token(ctx, c.issuer(), false)
-	if err != nil {
-		return 0, err
-	}
-	res, err := c.send(ctx, http.MethodGet, path, query, nil, nil, token)
+	_, res, err := c.send(ctx, http.MethodGet, path, query, nil, nil, "")
 	if err != nil {
 		return 0, err
 	}
@@ -30,14 +23,4 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io
 	}
 	defer func() { _ = res.Body.Close() }()
 	return io.Copy(w, res.Body)
-}
-
-// Restore asks the server to replace its data file by the file of that name in the same directory.
-func (c *Client) Restore(ctx context.Context, name, reason string) error {
-	query := url.Values{"file": {name}}
-	if reason != "" {
-		query.Set("reason", reason)
-	}
-	_, err := c.call(ctx, http.MethodPost, "/restore", query, nil, nil, nil)
-	return err
 }

@@ -41,13 +41,13 @@ func readShownUser(ctx context.Context, r *adminclient.Accounts, name string) (u
 	if u.User, err = r.User(ctx, name); err != nil {
 		return u, err
 	}
-	if _, u.Sessions, err = r.Sessions(ctx, name); err != nil {
+	if u.Sessions, err = r.Sessions(ctx, name); err != nil {
 		return u, err
 	}
-	if _, u.Families, err = r.Families(ctx, name); err != nil {
+	if u.Families, err = r.Families(ctx, name); err != nil {
 		return u, err
 	}
-	_, u.Consents, err = r.Consents(ctx, name)
+	u.Consents, err = r.Consents(ctx, name)
 	return u, err
 }
 

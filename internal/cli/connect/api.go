@@ -105,7 +105,7 @@ func (l *API) Connect() (*adminclient.Client, error) {
 	if l.issuer == "" || l.issuer == strings.TrimRight(l.Server, "/") { // the issuer may require the client certificate
 		l.tokens.Transport = calls.Transport
 	}
-	l.api = &adminclient.Client{Server: l.Server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}
+	l.api = &adminclient.Client{Server: l.Server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Timeout: l.Timeout, Aged: l.aged}
 	return l.api, nil
 }
 
@@ -134,20 +134,20 @@ func (l *API) readSecret() (err error) {
 	return nil
 }
 
-// bearer returns the token for the API. It reuses the token in memory or in the cache unless fresh
-// is set or the token expires soon.
-func (l *API) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
+// bearer returns the token for the API. It reuses the token in memory or in the cache unless that was
+// refused or expires soon. Of several calls with a refused token, one requests another.
+func (l *API) bearer(ctx context.Context, issuer, refused string) (string, error) {
 	if l.token != "" {
 		return l.token, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !fresh && l.kept.Fresh(time.Now()) {
+	if l.kept.Fresh(time.Now()) && l.kept.AccessToken != refused {
 		return l.kept.AccessToken, nil
 	}
 	r := tokenclient.Request{
 		Issuer: issuer, Grant: clientcfg.ClientCredentials, ClientID: l.clientID, ClientSecret: l.secret,
-		CacheFile: l.cache, Force: fresh,
+		CacheFile: l.cache, Force: refused != "",
 	}
 	if l.cache == "" && !l.noCache {
 		r.CacheDir, _ = tokenclient.DefaultCacheDir() // without a cache directory, as in a container without HOME, nothing is cached

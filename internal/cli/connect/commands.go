@@ -144,8 +144,9 @@ func (f *accountFlags) onServer(by string, do func(*adminclient.Accounts) error)
 }
 
 func (f *accountFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
+	api.Timeout = f.Timeout
 	return &adminclient.Accounts{
-		Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.Timeout,
+		Client: api, Reason: f.reason, Confirmed: f.confirmed,
 		Warn: func(message string) { f.Note("%s", message) },
 	}
 }

@@ -97,7 +97,7 @@ func (c *Commands) Completions() map[string]command.Completion {
 		})),
 		"session": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
 			ids := []string{All}
-			_, sessions, err := r.Sessions(ctx, user)
+			sessions, err := r.Sessions(ctx, user)
 			for _, s := range sessions {
 				ids = append(ids, s.ID)
 			}
@@ -105,14 +105,14 @@ func (c *Commands) Completions() map[string]command.Completion {
 		})),
 		"family": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
 			ids := []string{All}
-			_, families, err := r.Families(ctx, user)
+			families, err := r.Families(ctx, user)
 			for i := range families {
 				ids = append(ids, families[i].ID)
 			}
 			return ids, err
 		})),
 		"consent": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) (ids []string, err error) {
-			_, consents, err := r.Consents(ctx, user)
+			consents, err := r.Consents(ctx, user)
 			for _, agreed := range consents {
 				ids = append(ids, agreed.ClientID)
 			}

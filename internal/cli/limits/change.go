@@ -104,9 +104,7 @@ func (l *limits) remove(ctx context.Context, path string, query url.Values, done
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
-	if _, err := api.Delete(ctx, path+"?"+query.Encode(), l.reason); err != nil {
+	if _, err := api.Change(ctx, adminclient.Change{Method: http.MethodDelete, Path: path, Query: query, ETag: "*", Reason: l.reason}, nil); err != nil {
 		return err
 	}
 	return l.showChanged(nil, done)
@@ -145,8 +143,6 @@ func (l *limits) current(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
 	etag, err := api.Get(ctx, path, nil, nil)
 	var p *adminclient.ProblemError
 	if errors.As(err, &p) && p.NotFound() && p.ETag != "" {
@@ -160,8 +156,6 @@ func (l *limits) send(ctx context.Context, req adminclient.Change, into any) err
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
 	req.Reason = l.reason
 	_, err = api.Change(ctx, req, into)
 	return overtaken(err)

@@ -113,14 +113,12 @@ func (d *document[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &d.Value)
 }
 
-// get reads a resource of the API, within the timeout.
+// get reads a resource of the API.
 func get[T any](ctx context.Context, l *limits, path string, query url.Values) (v T, err error) {
 	api, err := l.Connect()
 	if err != nil {
 		return v, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
 	_, err = api.Get(ctx, path, query, &v)
 	return v, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,7 +174,10 @@ func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *ap
 		return err
 	}
 	// The server may have accepted the request even without an answer. The files show that.
-	if err := api.Restore(ctx, filepath.Base(prepared), f.reason); err != nil && withdraw(prepared) {
+	request := adminclient.Change{
+		Method: http.MethodPost, Path: "/restore", Query: url.Values{"file": {filepath.Base(prepared)}}, ETag: "*", Reason: f.reason,
+	}
+	if _, err := api.Change(ctx, request, nil); err != nil && withdraw(prepared) {
 		return fmt.Errorf("%w (nothing was restored)", err)
 	}
 	started := f.awaitStart(ctx, api, &before)
