@@ -52,7 +52,7 @@ type Options struct {
 	Events   clientcfg.EventLog // the audit trail
 	// Passwords hashes the passwords that operators set for users. Nil hashes one at a time.
 	Passwords registry.Hasher
-	Reports   Reports
+	Reports   Reports // nil: there are no other instances
 	Counters  *counting.Counters
 	Activity  *activity.Recorder
 	Bans      *bans.Bans

@@ -106,6 +106,9 @@ func (s *Server) SweepAudit(ctx context.Context) error {
 // other reports are as old as the last heartbeats.
 func (s *Server) reports(ctx context.Context) []adminapi.Report {
 	out := []adminapi.Report{s.report(s.o.Now())}
+	if s.o.Reports == nil {
+		return out
+	}
 	stored, err := s.o.Reports.Reports(ctx, reportsLast)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "read of instance reports failed; showing only this instance", slog.Any("error", err))

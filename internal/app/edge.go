@@ -195,7 +195,6 @@ func newAdmin(f *foundation, l *limiting, service *grants.Service, local *adminl
 		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),
-		Reports:   l.heartbeats,
 		Counters:  l.counters,
 		Activity:  l.activity,
 		Bans:      l.bans,
@@ -205,6 +204,9 @@ func newAdmin(f *foundation, l *limiting, service *grants.Service, local *adminl
 		File:      l.file.show,
 		Clock:     f.clock.Now,
 		Logger:    f.log,
+	}
+	if l.heartbeats != nil {
+		o.Reports = l.heartbeats
 	}
 	if f.backups != nil {
 		o.Backups = f.backups

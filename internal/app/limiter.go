@@ -19,7 +19,6 @@ import (
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
-	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer"
 )
 
@@ -34,8 +33,8 @@ type limiting struct {
 	resets     *resets.Resets
 	policies   *clientcfg.PolicySource
 	bans       *bans.Bans
-	heartbeats *syncer.Heartbeats
-	report     func() []byte // for heartbeats; see share
+	heartbeats *syncer.Heartbeats // nil: no other process can use the data file
+	report     func() []byte      // for heartbeats; see share
 	file       *configFile
 
 	unregistered *misfits // clients with a policy in the configuration file
@@ -52,7 +51,9 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	}
 	l.denials.follow(f.cfg)
 	f.overload.activity = l.activity
-	l.heartbeats = syncer.NewHeartbeats(f.data)
+	if f.cfg.Store.MongoDB != nil {
+		l.heartbeats = syncer.NewHeartbeats(f.data)
+	}
 	l.syncer = l.newSyncer()
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = resets.New(l.counters, eraser{f.backend, l.syncer}, f.log)
@@ -93,19 +94,12 @@ func (l *limiting) newSyncer() *syncer.Syncer {
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
 	cfg.Report = func() []byte { return l.report() }
-	var counters exchange.Store = observed.NewCounters(f.backend, f.telemetry)
-	if f.cfg.Store.MongoDB == nil {
-		counters = clockless{counters}
+	counters := observed.NewCounters(f.backend, f.telemetry)
+	if l.heartbeats == nil {
+		return syncer.New(l.counters, counters, nil, cfg)
 	}
 	return syncer.New(l.counters, counters, l.heartbeats, cfg)
 }
-
-// clockless wraps the counters of a data file. Its clock is the clock of this machine, which must
-// not be compared with the process clock twice.
-type clockless struct{ exchange.Store }
-
-// Now implements [exchange.Store].
-func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, exchange.ErrNoClock }
 
 // share starts the syncer, with the report for its heartbeats. The report is passed here and not to
 // newLimiter because it contains the syncer's figures. stop writes the remaining counts after the

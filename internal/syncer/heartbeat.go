@@ -2,12 +2,10 @@ package syncer
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/store/exchange"
 	"oauth-server/internal/syncer/clock"
 )
 
@@ -16,9 +14,12 @@ import (
 const clockSamples = 3
 
 // readClock reads the store's clock samples times and returns the most exact reading. It returns
-// nil if the store has no clock or could not be read.
+// nil if the store has no clock of its own or could not be read.
 func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
+	if s.instances == nil {
+		return best
+	}
 	for range samples {
 		var reading *clock.Reading
 		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
@@ -27,10 +28,6 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			reading = clock.NewReading(theirs, began, time.Now())
 			return err
 		})
-		if errors.Is(err, exchange.ErrNoClock) {
-			s.clockless.Store(true)
-			return nil
-		}
 		s.cfg.Observer.Call(OpClock, 1, took, err) // heartbeats show whether the store answers
 		if err != nil {
 			return best
@@ -59,13 +56,13 @@ func (s *Syncer) join(ctx context.Context) {
 	s.logClock(state, clock.NoClock)
 }
 
-// shareUncertainty passes on how far process time may differ from the store's. A store without a
-// clock is used by one process only, which has no other time to differ from.
+// shareUncertainty passes on how far process time may differ from the store's. The only process of
+// a store has no other time to differ from.
 func (s *Syncer) shareUncertainty() {
 	s.unsure.Lock() // an older value must not replace a newer one
 	defer s.unsure.Unlock()
 	u := s.clock.Uncertainty()
-	if s.clockless.Load() {
+	if s.instances == nil {
 		u = 0
 	}
 	s.sync.SetUncertainty(s.clock.Now(), u)
@@ -118,11 +115,8 @@ func (s *Syncer) beat(ctx context.Context) {
 
 // storeHeartbeat stores a heartbeat of this instance. It returns the heartbeats of all live
 // instances, and the clock of the store as read by this heartbeat; nil if that failed, or if the
-// store has no clock. A failure begins an outage.
+// store has no clock of its own. A failure begins an outage.
 func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading) {
-	if s.instances == nil {
-		return nil, nil
-	}
 	self := Instance{ID: s.ID(), Time: s.clock.Now().UTC(), Nonce: s.identity.nonce()}
 	if s.cfg.Report != nil {
 		self.Report = s.cfg.Report()
@@ -131,6 +125,11 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading
 	var previous string
 	began := s.elapsed()
 	took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
+		if s.instances == nil { // an exchange of nothing shows whether the store answers
+			alive = []Instance{self}
+			_, err = s.store.Exchange(ctx, nil)
+			return err
+		}
 		alive, previous, err = s.instances.Beat(ctx, self, beatsToLive*s.cfg.Beat)
 		return err
 	})
@@ -147,7 +146,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading
 		s.takeNewID(self.ID)
 	}
 	s.setAlive(alive, len(alive))
-	if s.clockless.Load() {
+	if s.instances == nil {
 		return alive, nil
 	}
 	return alive, clock.NewReading(s.ownBeat(alive), s.began.Add(began), s.began.Add(began+took))
@@ -159,7 +158,7 @@ const assumedInstances = 10
 // countOthers reads which instances are alive when this one cannot store a heartbeat. It does
 // nothing if it has read them before.
 func (s *Syncer) countOthers(ctx context.Context) {
-	if s.alive.Load() != nil {
+	if s.instances == nil || s.alive.Load() != nil {
 		return
 	}
 	_, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {

@@ -76,6 +76,11 @@ type stores interface {
 // alone starts an instance on a store, in simulated time.
 func alone(t *testing.T, store stores, change func(*syncer.Config)) *member {
 	t.Helper()
+	return aloneOn(t, store, store, change)
+}
+
+func aloneOn(t *testing.T, store exchange.Store, instances syncer.Instances, change func(*syncer.Config)) *member {
+	t.Helper()
 	m := &member{counters: counting.NewCounters(200_000), wall: &wallClock{}, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
 	cfg := syncer.DefaultConfig()
@@ -83,7 +88,7 @@ func alone(t *testing.T, store stores, change func(*syncer.Config)) *member {
 	if change != nil {
 		change(&cfg)
 	}
-	m.syncer = syncer.New(m.counters, store, store, cfg)
+	m.syncer = syncer.New(m.counters, store, instances, cfg)
 	m.syncer.Start(t.Context())
 	t.Cleanup(m.syncer.Kill)
 	return m

@@ -83,11 +83,10 @@ func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (rate
 	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
 }
 
-// TestStrictWithoutAClock: a store of one process has no clock and does not need one.
-func TestStrictWithoutAClock(t *testing.T) {
+// TestStrictInOneProcess: the only process of a store needs no clock of the store.
+func TestStrictInOneProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, exchange.ErrNoClock }}
-		m := alone(t, store, nil)
+		m := aloneOn(t, &wrapped{now: func() (time.Time, error) { return time.Time{}, errServer }}, nil, nil)
 		policy := policyOf(t, strictLimit(10, time.Minute))
 		for range 10 {
 			d, _ := m.await(t, 0, policy)

@@ -21,20 +21,19 @@ type Syncer struct {
 	store     exchange.Store
 	instances Instances
 
-	began     time.Time     // when the syncer was made; due times count from here, on the monotonic clock
-	queue     *dueQueue     // of plain counters
-	leases    *dueQueue     // of counters of strict limits, for which requests wait
-	wake      chan struct{} // wakes the exchange loop; of capacity 1
-	identity  *identity
-	random    *random
-	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
-	beaten    atomic.Int64                    // when the latest heartbeat was stored, by elapsed; accurate to half a round trip
-	stats     counts
-	health    *health
-	outage    outage
-	trips     trips
-	clockless atomic.Bool // the store has no clock
-	unsure    sync.Mutex  // held while the uncertainty of process time is passed on
+	began    time.Time     // when the syncer was made; due times count from here, on the monotonic clock
+	queue    *dueQueue     // of plain counters
+	leases   *dueQueue     // of counters of strict limits, for which requests wait
+	wake     chan struct{} // wakes the exchange loop; of capacity 1
+	identity *identity
+	random   *random
+	alive    atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
+	beaten   atomic.Int64                    // when the latest heartbeat was stored, by elapsed; accurate to half a round trip
+	stats    counts
+	health   *health
+	outage   outage
+	trips    trips
+	unsure   sync.Mutex // held while the uncertainty of process time is passed on
 
 	documentLog limiter // limits log lines about documents
 
@@ -44,7 +43,7 @@ type Syncer struct {
 }
 
 // New returns a syncer that has not started, and attaches it to the counters. instances may be nil:
-// this instance is then the only one.
+// no other process then uses the store, and its clock is this machine's.
 func New(counters *counting.Counters, store exchange.Store, instances Instances, cfg Config) *Syncer {
 	if cfg.Observer == nil {
 		cfg.Observer = noObserver{}

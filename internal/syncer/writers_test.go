@@ -41,6 +41,25 @@ func TestSilentWritersLeave(t *testing.T) {
 	})
 }
 
+// TestFormerWritersLeave: the same for a store of one process, which restarts.
+func TestFormerWritersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, policy := &wrapped{}, policyOf(t, ratelimit.NewLimit("per-minute", 100_000, time.Minute))
+		for range 20 {
+			m := aloneOn(t, store, nil, nil)
+			m.take(keyOf(0), policy, 1)
+			pass(15 * time.Second)
+			m.syncer.Kill()
+		}
+		stays := aloneOn(t, store, nil, nil)
+		for range 600 {
+			stays.take(keyOf(0), policy, 1)
+			pass(time.Second)
+		}
+		check.Equal(t, "writers", len(store.Documents()[0].Writers), 1)
+	})
+}
+
 // TestManyWriters: an instance writes, and recognises its own writes, even if many writers
 // have higher sequences with a future time, and even if answers are lost. Writers above the bound
 // are removed if their sequences are old.

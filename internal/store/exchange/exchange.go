@@ -4,7 +4,6 @@ package exchange
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -67,13 +66,9 @@ type Store interface {
 	// error.
 	Exchange(ctx context.Context, items []Item) ([]Result, error)
 
-	// Now returns the time by the clock of the store. If the store has no clock except this
-	// machine's, it returns [ErrNoClock].
+	// Now returns the time by the clock of the store.
 	Now(ctx context.Context) (time.Time, error)
 }
-
-// ErrNoClock is returned by a store that has only the clock of this machine.
-var ErrNoClock = errors.New("the store has no clock")
 
 // Item is what an exchange does for one counter.
 type Item struct {
