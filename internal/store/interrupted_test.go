@@ -23,13 +23,10 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 		"Get": s.Get(ctx, plain, record, "there"), "List": s.List(ctx, plain, store.Query{}, record),
 		"PutAll": s.PutAll(ctx, plain, []store.Record{numbered("new", 1)}), "DeleteAll": s.DeleteAll(ctx, plain, "there"),
 		"Delete": s.Delete(ctx, plain, &seen, "there"), "Delete any": s.Delete(ctx, plain, nil, "there"),
-		"List volatile": s.List(ctx, volatile, store.Query{}, record), "PutAll volatile": s.PutAll(ctx, volatile, []store.Record{numbered("new", 1)}),
-		"Delete volatile": s.DeleteAll(ctx, volatile, "there"),
-		"History":         s.History(ctx, 0, func(store.Entry) error { return nil }), "Trim": s.Trim(ctx, 1),
+		"History": s.History(ctx, 0, func(store.Entry) error { return nil }), "Trim": s.Trim(ctx, 1),
 	}
 	_, errs["Put"] = s.Put(ctx, plain, numbered("new", 1), store.Seen{})
 	_, errs["Put over"] = s.Put(ctx, plain, numbered("there", 2), seen)
-	_, errs["Put volatile"] = s.Put(ctx, volatile, numbered("new", 1), store.Seen{})
 	_, errs["Append"] = s.Append(ctx, entry(3), writing("new", 1))
 	_, _, errs["Trail"] = s.Trail(ctx, store.Mark{}, 10)
 	_, errs["Exchange to write"] = s.Exchange(ctx, []exchange.Item{{ID: counterID("new"), Write: adding("me", 1)}})
@@ -44,7 +41,6 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 // contextsBefore: a call with a cancelled context fails without effect.
 func contextsBefore(s suite) {
 	there := expiring("there", epoch)
-	s.in(volatile).put(there, store.Seen{})
 	seen := s.put(there, store.Seen{})
 	s.append(1, writing("there", 1))
 	s.append(2, writing("there", 2))
@@ -54,7 +50,6 @@ func contextsBefore(s suite) {
 		check.ErrorIs(s.T, err, context.Canceled, name)
 	}
 	s.haveKeys("there")
-	s.in(volatile).haveKeys("there")
 	s.in(trailed).haveKeys("there")
 	s.same(there, s.get("there"))
 	s.haveHistory(1, 2)
@@ -97,7 +92,6 @@ func reopened(s suite) {
 		}
 		s.in(table).delete("key 05")
 	}
-	s.in(volatile).put(numbered("key 00", 100), store.Seen{})
 	for n := range int64(6) {
 		s.append(n+1, writing(fmt.Sprint("key ", n), n+1), deleting("key 1"))
 	}

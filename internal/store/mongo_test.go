@@ -64,7 +64,7 @@ var inMongoDB = target{
 	Sweep: func(t *testing.T, b backend, now time.Time) {
 		t.Helper()
 		database := b.(*mongoStore).collection(t, "ratelimits").Database()
-		for _, name := range []string{plain.Name, owned.Name, volatile.Name, trailed.Name, "ratelimits"} {
+		for _, name := range []string{plain.Name, owned.Name, trailed.Name, "ratelimits"} {
 			expired := bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}}
 			_, err := database.Collection(name).DeleteMany(t.Context(), expired)
 			check.OK(t, err, "sweep")

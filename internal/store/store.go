@@ -42,9 +42,6 @@ type Table struct {
 	// ByOwner: List finds the records of an owner without reading the others. A bolt file then has
 	// an index, which makes writes more expensive. Without it, a bolt file reads the whole table.
 	ByOwner bool
-	// Volatile records, such as heartbeats, need not survive a restart of a single process. A bolt
-	// file keeps them in memory.
-	Volatile bool
 }
 
 // Record is one row of a table.

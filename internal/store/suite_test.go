@@ -67,10 +67,9 @@ var targets = []target{inFile, inMongoDB}
 
 // The tables of the suite.
 var (
-	plain    = store.Table{Name: "suite_plain"}
-	owned    = store.Table{Name: "suite_owned", ByOwner: true}
-	volatile = store.Table{Name: "suite_volatile", Volatile: true}
-	trailed  = store.Table{Name: "suite_trailed", ByOwner: true} // written by Append only
+	plain   = store.Table{Name: "suite_plain"}
+	owned   = store.Table{Name: "suite_owned", ByOwner: true}
+	trailed = store.Table{Name: "suite_trailed", ByOwner: true} // written by Append only
 )
 
 func TestMain(m *testing.M) {
@@ -94,39 +93,39 @@ func TestBackends(t *testing.T) {
 
 func runSuite(t *testing.T, target target) {
 	t.Helper()
-	each, one := []store.Table{plain, owned, volatile}, []store.Table{plain}
+	both, one := []store.Table{plain, owned}, []store.Table{plain}
 	for _, test := range []struct {
 		name   string
 		tables []store.Table
 		run    func(s suite)
 	}{
-		{"one wins", each, oneWins},
-		{"states", each, statesDiffer},
-		{"many keys", each, manyKeys},
-		{"put all", each, putAll},
-		{"put all at once", each, putAllAtOnce},
+		{"one wins", both, oneWins},
+		{"states", both, statesDiffer},
+		{"many keys", both, manyKeys},
+		{"put all", both, putAll},
+		{"put all at once", both, putAllAtOnce},
 		{"the clock", one, writesDated},
-		{"selection and order", each, listsSelect},
-		{"pages while records change", each, listsPage},
-		{"changed since", each, listsChanged},
-		{"omit", each, listsOmit},
+		{"selection and order", both, listsSelect},
+		{"pages while records change", both, listsPage},
+		{"changed since", both, listsChanged},
+		{"omit", both, listsOmit},
 		{"a follower of changes", one, listsFollow},
 		{"use within a list", one, listsReenter},
-		{"values", each, valuesReturn},
-		{"bounds", []store.Table{plain, volatile}, valuesBounded},
-		{"expiry", each, expiryRemoves},
-		{"renewed while it expires", each, expiryRaces},
+		{"values", both, valuesReturn},
+		{"bounds", one, valuesBounded},
+		{"expiry", both, expiryRemoves},
+		{"renewed while it expires", both, expiryRaces},
 		{"the next number", one, trailNext},
 		{"effects of entries", one, trailEffects},
 		{"twenty writers", one, trailWriters},
 		{"pages and marks", one, trailMarks},
 		{"trim and history", one, trailTrim},
 		{"cancelled before", one, contextsBefore},
-		{"cancelled meanwhile", []store.Table{plain, volatile}, cancelledWhileWriting},
+		{"cancelled meanwhile", one, cancelledWhileWriting},
 		{"reopen", one, reopened},
 		{"kill", one, killedWhileWriting},
 		{"close", one, closedWhileWriting},
-		{"damage", []store.Table{plain, owned}, damagedRecords},
+		{"damage", both, damagedRecords},
 		{"damage in the trail", one, damagedEntries},
 	} {
 		for _, table := range test.tables {

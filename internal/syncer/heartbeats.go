@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// InstancesTable has the heartbeats of instances by ID, with their reports.
-var InstancesTable = store.Table{Name: "instances", Volatile: true}
+// instancesTable has the heartbeats of instances by ID, with their reports.
+var instancesTable = store.Table{Name: "instances"}
 
 // withoutReports selects all heartbeats. Every instance reads them every few seconds, so their
 // reports, which are long, may be left out.
@@ -33,7 +33,7 @@ type Heartbeats struct {
 
 // NewHeartbeats returns the heartbeats of a store.
 func NewHeartbeats(b store.Backend) *Heartbeats {
-	return &Heartbeats{beats: store.Collection[Instance]{Backend: b, Table: InstancesTable, Encode: encodeBeat, Decode: decodeBeat}}
+	return &Heartbeats{beats: store.Collection[Instance]{Backend: b, Table: instancesTable, Encode: encodeBeat, Decode: decodeBeat}}
 }
 
 // beat is the value of a heartbeat.
@@ -142,7 +142,7 @@ func (h *Heartbeats) now(ctx context.Context, q store.Query) (now time.Time, all
 
 // Leave implements [Instances].
 func (h *Heartbeats) Leave(ctx context.Context, id string) error {
-	return h.beats.Backend.Delete(ctx, InstancesTable, nil, id)
+	return h.beats.Backend.Delete(ctx, instancesTable, nil, id)
 }
 
 // Reports returns the instances that have beaten within ttl, by the clock of the store, with their reports,

@@ -83,7 +83,7 @@ func putValue(key string, value []byte) func(*writeTx) error {
 func keysIn(t *testing.T, s *Store) (keys string) {
 	t.Helper()
 	err := s.view(t.Context(), func(tx *bbolt.Tx) error {
-		for key := range from(bucketOf(tx, things.Name), "") {
+		for key := range from(tx.Bucket([]byte(things.Name)), "") {
 			keys += string(key) + " "
 		}
 		return nil

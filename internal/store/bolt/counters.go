@@ -122,7 +122,7 @@ func (t *table) readCounters(items []exchange.Item, results []exchange.Result) {
 			continue
 		}
 		results[i].Read = true
-		if v := t.records.Get([]byte(counterKey(it.ID))); v != nil {
+		if v := t.get(counterKey(it.ID)); v != nil {
 			results[i].Record = readCounter(it.ID, v)
 		}
 	}
@@ -141,7 +141,7 @@ func readCounter(id exchange.CounterID, value []byte) *exchange.Record {
 // that changes an unreadable document, is rejected on its own.
 func (t *table) count(id exchange.CounterID, write *exchange.Write) (exchange.Result, error) {
 	key := counterKey(id)
-	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
+	c, expires, refused := decodeCounter(id, t.get(key))
 	if len(key) > bbolt.MaxKeySize {
 		refused = fmt.Errorf("bolt: counter names have %d bytes", len(key))
 	}
@@ -162,7 +162,7 @@ func (t *table) count(id exchange.CounterID, write *exchange.Write) (exchange.Re
 func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []exchange.Record, err error) {
 	prefix := counterPrefix(clientID, username)
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
-		for k, value := range from(bucketOf(tx, counters.Name), string(prefix)) {
+		for k, value := range from(tx.Bucket([]byte(counters.Name)), string(prefix)) {
 			if !bytes.HasPrefix(k, prefix) || len(records) >= limit {
 				break
 			}

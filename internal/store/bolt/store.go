@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +22,13 @@ type Store struct {
 	db     *bbolt.DB
 	writes *committer
 
-	volatile sync.Mutex // guards the field below
-	inMemory map[string]memory
-
 	sweeping sync.Mutex // held while a sweep reads in parts; guards the field below
 	sweptTo  map[string]string
 }
 
 func newStore(db *bbolt.DB) *Store {
 	writes := &committer{db: db, writing: make(chan struct{}, 1)}
-	return &Store{db: db, writes: writes, inMemory: map[string]memory{}, sweptTo: map[string]string{}}
+	return &Store{db: db, writes: writes, sweptTo: map[string]string{}}
 }
 
 var _ interface {
@@ -67,17 +65,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable returns an error if the store cannot be read now.
-func (s *Store) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return s.writes.refusal()
-}
-
 // view runs fn on a snapshot. Data read by fn is valid until fn returns.
 func (s *Store) view(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
-	if err := s.usable(ctx); err != nil {
+	if err := cmp.Or(ctx.Err(), s.writes.refusal()); err != nil {
 		return err
 	}
 	defer guard(&err, true)()

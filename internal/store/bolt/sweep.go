@@ -33,11 +33,6 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 			return nil
 		})
 	})
-	s.volatile.Lock()
-	for name := range s.inMemory {
-		tables = append(tables, store.Table{Name: name, Volatile: true})
-	}
-	s.volatile.Unlock()
 	for i := 0; i < len(tables) && err == nil; i++ {
 		var n int
 		n, err = s.sweepTable(ctx, tables[i], now)
@@ -69,7 +64,7 @@ func (s *Store) sweepTable(ctx context.Context, t store.Table, now time.Time) (r
 		})
 		if err == nil && len(due) > 0 {
 			err = s.change(ctx, t, func(tb *table) error {
-				due = slices.DeleteFunc(due, func(key string) bool { return !expired(tb.records.Get([]byte(key)), now) }) // written meanwhile
+				due = slices.DeleteFunc(due, func(key string) bool { return !expired(tb.get(key), now) }) // written meanwhile
 				return tb.deleteAll(due)
 			})
 		}

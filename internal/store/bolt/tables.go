@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,60 +17,36 @@ import (
 	"oauth-server/internal/store"
 )
 
-// rows are the encoded records of a table. They are in a bucket, which is created at the first
-// write, or in memory. The index of a table by owner is a bucket of its own. Its keys are the
-// owner, preceded by its length, and the key of the record.
-type rows interface {
-	Get(key []byte) []byte
-	Put(key, value []byte) error
-	Delete(key []byte) error
-}
-
-// memory holds a volatile table: no other process can have the file open. A nil memory is empty.
-type memory map[string][]byte
-
-// Get implements [rows].
-func (m memory) Get(key []byte) []byte { return m[string(key)] }
-
-// Put implements [rows].
-func (m memory) Put(key, value []byte) error { m[string(key)] = value; return nil }
-
-// Delete implements [rows].
-func (m memory) Delete(key []byte) error { delete(m, string(key)); return nil }
-
+// The records of a table are in a bucket, which is created at the first write. The index of a table by
+// owner is a bucket of its own. Its keys are the owner, preceded by its length, and the key of the
+// record.
 const ownersSuffix = "/owners" // no table has such a name
 
 func ownerKey(owner, key string) []byte { return append(appendString(nil, owner), key...) }
 
-// bucketOf returns a bucket for reading.
-func bucketOf(tx *bbolt.Tx, name string) rows {
-	if b := tx.Bucket([]byte(name)); b != nil {
-		return b
+// valueIn returns the value of a key in a bucket; nil if there is no value or no bucket.
+func valueIn(b *bbolt.Bucket, key []byte) []byte {
+	if b == nil {
+		return nil
 	}
-	return memory(nil)
+	return b.Get(key)
 }
 
-// from returns the rows from a key on, in order. In a damaged file bbolt may follow pages in a
+// from returns the keys and values of a bucket from a key on, in order; none if there is no bucket. In a damaged file bbolt may follow pages in a
 // circle, and the rows are then out of order. from panics in this case, and the caller of the store
 // gets [ErrCorrupt].
-func from(r rows, key string) iter.Seq2[[]byte, []byte] {
+func from(b *bbolt.Bucket, key string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
-		switch r := r.(type) {
-		case memory:
-			for _, k := range slices.Sorted(maps.Keys(r)) {
-				if k >= key && !yield([]byte(k), r[k]) {
-					return
-				}
+		if b == nil {
+			return
+		}
+		c, last := b.Cursor(), []byte(nil)
+		for k, v := c.Seek([]byte(key)); k != nil; k, v = c.Next() {
+			if last != nil && bytes.Compare(k, last) <= 0 || last == nil && string(k) < key {
+				panic(fmt.Sprintf("key %x is not in order", k))
 			}
-		case *bbolt.Bucket:
-			c, last := r.Cursor(), []byte(nil)
-			for k, v := c.Seek([]byte(key)); k != nil; k, v = c.Next() {
-				if last != nil && bytes.Compare(k, last) <= 0 || last == nil && string(k) < key {
-					panic(fmt.Sprintf("key %x is not in order", k))
-				}
-				if last = k; !yield(k, v) {
-					return
-				}
+			if last = k; !yield(k, v) {
+				return
 			}
 		}
 	}
@@ -82,7 +57,7 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 	var found []store.Record
 	err := s.read(ctx, t, func(tb *table) {
 		for _, key := range keys {
-			if v := tb.records.Get([]byte(key)); v != nil {
+			if v := tb.get(key); v != nil {
 				r, err := decodeRecord(v)
 				found = append(found, r.record(key, bytes.Clone(r.value), err))
 			}
@@ -104,7 +79,7 @@ const (
 // List implements [store.Backend]. It reads in parts, one transaction each. An unreadable record
 // has no owner and no time, so only a query without an owner and a time finds it.
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
-	indexed, prefix, next := t.ByOwner && !t.Volatile && q.Owner != "", q.Prefix, ""
+	indexed, prefix, next := t.ByOwner && q.Owner != "", q.Prefix, ""
 	if indexed {
 		prefix = string(ownerKey(q.Owner, ""))
 		next = prefix
@@ -132,7 +107,7 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 					return
 				case indexed:
 					k = k[len(prefix):]
-					v = tb.records.Get(k)
+					v = valueIn(tb.records, k)
 				}
 				visited++
 				r, err := decodeRecord(v)
@@ -189,7 +164,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 		}
 		err := s.change(ctx, t, func(tb *table) error {
 			for i, r := range part {
-				if was, err := decodeRecord(tb.records.Get([]byte(r.Key))); err == nil && was.version >= r.Version {
+				if was, err := decodeRecord(tb.get(r.Key)); err == nil && was.version >= r.Version {
 					continue
 				}
 				if err := tb.put(r.Key, r.Owner, values[i]); err != nil {
@@ -249,20 +224,17 @@ func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, du
 
 // table is a table in a transaction.
 type table struct {
-	w       *writeTx // nil: read only
-	records rows
-	owners  rows // nil: no index
+	w       *writeTx      // nil: read only
+	records *bbolt.Bucket // nil: it has no records
+	owners  *bbolt.Bucket // nil: no index, or no records
 }
 
 // read calls fn with a table on a snapshot. Data read by fn is valid until fn returns.
 func (s *Store) read(ctx context.Context, t store.Table, fn func(*table)) error {
-	if t.Volatile {
-		return s.change(ctx, t, func(tb *table) error { fn(tb); return nil })
-	}
 	return s.view(ctx, func(tx *bbolt.Tx) error {
-		tb := table{records: bucketOf(tx, t.Name)}
+		tb := table{records: tx.Bucket([]byte(t.Name))}
 		if t.ByOwner {
-			tb.owners = bucketOf(tx, t.Name+ownersSuffix)
+			tb.owners = tx.Bucket([]byte(t.Name + ownersSuffix))
 		}
 		fn(&tb)
 		return nil
@@ -271,25 +243,17 @@ func (s *Store) read(ctx context.Context, t store.Table, fn func(*table)) error 
 
 // change calls fn with a table, in a transaction shared with others.
 func (s *Store) change(ctx context.Context, t store.Table, fn func(*table) error) error {
-	if !t.Volatile {
-		return s.writes.do(ctx, func(w *writeTx) error {
-			tb, err := w.table(t)
-			if err == nil {
-				err = fn(&tb)
-			}
-			return err
-		})
-	}
-	if err := s.usable(ctx); err != nil {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		tb, err := w.table(t)
+		if err == nil {
+			err = fn(&tb)
+		}
 		return err
-	}
-	s.volatile.Lock()
-	defer s.volatile.Unlock()
-	if s.inMemory[t.Name] == nil {
-		s.inMemory[t.Name] = memory{}
-	}
-	return fn(&table{w: &writeTx{}, records: s.inMemory[t.Name]})
+	})
 }
+
+// get returns the stored value of a key; nil if there is none.
+func (t *table) get(key string) []byte { return valueIn(t.records, []byte(key)) }
 
 // table returns a table for writing, and creates its buckets if they do not exist. If a transaction
 // only creates empty buckets, it is not committed.
@@ -303,7 +267,7 @@ func (w *writeTx) table(t store.Table) (tb table, err error) {
 
 // inState returns [store.ErrConflict] unless a record is in the state seen.
 func (t *table) inState(key string, seen store.Seen) error {
-	v := t.records.Get([]byte(key))
+	v := t.get(key)
 	if v == nil && seen == (store.Seen{}) {
 		return nil
 	}
@@ -323,7 +287,7 @@ func (t *table) put(key, owner string, value []byte) error {
 
 // delete removes a record, if there is one.
 func (t *table) delete(key string) error {
-	if t.records.Get([]byte(key)) == nil {
+	if t.get(key) == nil {
 		return nil
 	}
 	t.w.touch()
@@ -347,7 +311,7 @@ func (t *table) reindex(key, owner string) (err error) {
 	if t.owners == nil {
 		return nil
 	}
-	was, _ := decodeRecord(t.records.Get([]byte(key))) // the index has no unreadable records
+	was, _ := decodeRecord(t.get(key)) // the index has no unreadable records
 	if string(was.owner) == owner {
 		return nil
 	}

@@ -114,10 +114,8 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 	case x.Delete:
 		return tb.delete(x.Record.Key)
 	}
-	if b, ok := tb.records.(*bbolt.Bucket); ok {
-		if last, _ := b.Cursor().Last(); string(last) < x.Record.Key {
-			b.FillPercent = growing // an import in the order of the keys
-		}
+	if last, _ := tb.records.Cursor().Last(); string(last) < x.Record.Key {
+		tb.records.FillPercent = growing // an import in the order of the keys
 	}
 	return tb.put(x.Record.Key, x.Record.Owner, value)
 }
@@ -125,12 +123,12 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 // Trail implements [store.Backend].
 func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries []store.Entry, newest store.Mark, err error) {
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
-		trail, at, next := bucketOf(tx, trailBucket), trailKey(after.Number), trailKey(after.Number+1)
+		trail, at, next := tx.Bucket([]byte(trailBucket)), trailKey(after.Number), trailKey(after.Number+1)
 		if newest = newestMark(tx); after == newest {
 			return nil
 		}
 		// The nonce is 0 if there is no entry, as before the first one.
-		if markOf(at, trail.Get(at)) != after || trail.Get(next) == nil {
+		if markOf(at, valueIn(trail, at)) != after || valueIn(trail, next) == nil {
 			return store.ErrMarkLost
 		}
 		for k, v := range from(trail, string(next)) {
@@ -150,13 +148,13 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 	for {
 		var entries []store.Entry
 		err := s.view(ctx, func(tx *bbolt.Tx) error {
-			trail, last := bucketOf(tx, trailBucket), newestMark(tx).Number
+			trail, last := tx.Bucket([]byte(trailBucket)), newestMark(tx).Number
 			if before > 0 {
 				last = min(last, before-1)
 			}
 			for before = last + 1; before > 1 && len(entries) < sweepStep; before-- {
 				k := trailKey(before - 1)
-				v := trail.Get(k)
+				v := valueIn(trail, k)
 				if v == nil {
 					break
 				}
