@@ -105,16 +105,13 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 			return
 		}
 		err = s.follower.Backend().List(ctx, PoliciesTable, store.Query{Prefix: prefix}, func(r store.Record) error {
-			_, temporary := temporaryOf(r.Key)
-			_, tier := TierOf(r.Key)
-			if prefix != "" || !temporary && !tier {
+			if _, temporary := temporaryOf(r.Key); temporary == (prefix != "") {
 				d.read(&r)
 			}
 			return nil
 		})
 	}
 	list(temporaryTargets) // see put
-	list(tierTargets)      // so that policies with only a tier share its compiled form
 	list("")
 	if err == nil {
 		err = s.fillFromTrail(ctx, d)

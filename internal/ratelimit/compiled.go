@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -30,23 +31,20 @@ type common struct {
 	tiers           Map[*tier]
 }
 
-// own is the part that belongs to one client. It is compiled separately, so a change of the common
-// settings does not recompile it. The combination of both is computed on first use.
+// own is the part that belongs to one client: a policy, overrides, or both. It is compiled separately,
+// so a change of the common settings does not recompile it. The combination of both is computed on
+// first use.
 type own struct {
-	given
-	last atomic.Pointer[merged]
-}
-
-// given is the configuration of one client: a policy, overrides, or both.
-type given struct {
-	Policy
+	*Policy                 // noPolicy if it sets nothing; nil: the client has no policy
 	lists                   // of the policy; nil: the lists of the tier, or else those for all clients
-	policy    bool          // the client has a policy
 	tier      string        // the tier that the policy names; empty: none
 	ban       *BanRule      // of the policy; nil: the ban of the tier, or else the one for all clients
 	overrides *Map[*Limits] // by username; nil: none
-	shared    bool          // shared by all clients that have only this tier
+	last      atomic.Pointer[merged]
 }
+
+// noPolicy is a policy that sets nothing, such as that of a client with only a tier.
+var noPolicy = &Policy{}
 
 // lists are the compiled lists of a policy. A list that the policy does not have is nil.
 type lists struct{ user, client, total, source *Limits }
@@ -54,8 +52,7 @@ type lists struct{ user, client, total, source *Limits }
 // merged is the combination of a client's own part with one version of the common settings.
 type merged struct {
 	Effective
-	outside *Effective // outside the canary share; nil: the same, or made for one client only
-	under   *common
+	under *common
 }
 
 // Effective has the limits, mode and settings that apply to one client. It must not be changed.
@@ -132,18 +129,20 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 // set come from the named tier, if it exists. If the policy is invalid, SetPolicy returns its
 // problems as [fielderr.Errors], with their paths in the settings, and changes nothing.
 func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error {
-	var g given
+	o := &own{}
 	if p != nil {
 		if errs := p.validate(); len(errs) > 0 {
 			return errs.Under(fielderr.Join("clients", clientID)).Err()
 		}
-		g = given{Policy: *p, lists: p.compiled(), policy: true, tier: tier}
-		g.ban = compileBan(p.Ban)
+		o = &own{Policy: noPolicy, lists: p.compiled(), tier: tier, ban: compileBan(p.Ban)}
+		if !reflect.ValueOf(p).Elem().IsZero() {
+			o.Policy = new(*p)
+		}
 	}
 	if was, ok := e.byClient.Get(clientID); ok {
-		g.overrides = was.overrides
+		o.overrides = was.overrides
 	}
-	e.give(clientID, &g)
+	e.give(clientID, o)
 	return nil
 }
 
@@ -165,20 +164,16 @@ func (p *Policy) compiled() (ls lists) {
 }
 
 // give replaces the configuration of one client.
-func (e *CompiledEdit) give(clientID string, g *given) {
-	if was, ok := e.byClient.Get(clientID); ok && was.policy {
+func (e *CompiledEdit) give(clientID string, o *own) {
+	if was, ok := e.byClient.Get(clientID); ok && was.Policy != nil {
 		e.policies--
 	}
-	if g.policy {
+	if o.Policy != nil {
 		e.policies++
 	}
-	if !g.policy && g.overrides == nil {
+	if o.Policy == nil && o.overrides == nil {
 		e.byClient.Delete(clientID)
 		return
-	}
-	o := e.bare(g)
-	if o == nil {
-		o = &own{given: *g}
 	}
 	e.byClient.Set(clientID, o)
 }
@@ -232,7 +227,7 @@ func (p *Compiled) ForUnknown(place float64) *Effective {
 func (p *Compiled) Clients() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for id, o := range p.byClient.All() {
-			if o.policy && !yield(id) {
+			if o.Policy != nil && !yield(id) {
 				return
 			}
 		}
@@ -259,10 +254,7 @@ func (o *own) under(c *common, clientID string) *Effective {
 		m = o.merge(c, clientID)
 		o.last.Store(m)
 	}
-	if m.outside == nil || c.inCanary(clientID) {
-		return &m.Effective
-	}
-	return m.outside
+	return &m.Effective
 }
 
 // merge combines o with the common settings. Each value comes from the policy, or else from its
@@ -272,25 +264,16 @@ func (o *own) merge(c *common, clientID string) *merged {
 	if !ok {
 		t = noTier
 	}
+	p := cmp.Or(o.Policy, noPolicy)
 	all := Effective{
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client), Total: cmp.Or(o.total, t.total, c.total),
 		Source:  cmp.Or(o.source, t.source, c.source),
-		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
-		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.Hides() || t.Hides() || c.Default.Hides(),
-		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Criticality: cmp.Or(o.Criticality, t.Criticality, c.Default.Criticality),
+		Trusted: p.Trusted, OverLimit: c.overLimit(p.OverLimit, t.OverLimit),
+		Wait: wait(p, &t.Policy, &c.Default), HideHeaders: p.Hides() || t.Hides() || c.Default.Hides(),
+		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Criticality: cmp.Or(p.Criticality, t.Criticality, c.Default.Criticality),
 		Tier: t.name, overrides: o.overrides,
 	}
-	m := &merged{under: c}
-	mode := cmp.Or(o.Mode, t.Mode)
-	if !o.shared {
-		m.Effective = *all.with(c.mode(mode, c.inCanary(clientID)))
-		return m
-	}
-	m.Effective = *all.with(c.mode(mode, true))
-	if outside := c.mode(mode, false); outside != m.Mode {
-		m.outside = all.with(outside)
-	}
-	return m
+	return &merged{*all.with(c.mode(cmp.Or(p.Mode, t.Mode), c.inCanary(clientID))), c}
 }
 
 // overLimit returns the most specific choice that is set.
@@ -336,7 +319,7 @@ func (p *Compiled) SharedMode(clientID string) Mode {
 	shared, client := p.all.Settings, Unset
 	shared.Instance = Unset
 	if o, ok := p.byClient.Get(clientID); ok {
-		client = o.Mode
+		client = cmp.Or(o.Policy, noPolicy).Mode
 		if t, ok := p.all.tiers.Get(o.tier); ok {
 			client = cmp.Or(client, t.Mode)
 		}

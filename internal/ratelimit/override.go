@@ -38,15 +38,14 @@ func (e *CompiledEdit) SetOverride(clientID, username string, limits []Limit) er
 // giveOverrides applies the changed overrides to their clients.
 func (e *CompiledEdit) giveOverrides() {
 	for id, edit := range e.overrides {
-		var g given
+		next := &own{}
 		if o, ok := e.byClient.Get(id); ok {
-			g = o.given
+			next = &own{Policy: o.Policy, lists: o.lists, tier: o.tier, ban: o.ban}
 		}
-		g.overrides, g.shared = nil, false
 		if m := edit.Map(); m.Len() > 0 {
-			g.overrides = &m
+			next.overrides = &m
 		}
-		e.give(id, &g)
+		e.give(id, next)
 	}
 	e.overrides = nil
 }

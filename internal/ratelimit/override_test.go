@@ -64,7 +64,7 @@ func TestOverrideIsOfOneUser(t *testing.T) {
 	if p.For("bare") != p.For("other") {
 		t.Error("a client with nothing of its own is not like the others")
 	}
-	if p = override(t, base, "bare", "ada"); p.For("bare") != base.For("bare") {
+	if p = override(t, base, "bare", "ada"); *p.For("bare") != *base.For("bare") {
 		t.Error("taking back what is not there changed something")
 	}
 }

@@ -11,7 +11,6 @@ type tier struct {
 	lists // nil: the lists for all clients apply
 	ban   *BanRule
 	name  string
-	bare  *own // shared by all clients that have only this tier; kept when the tier changes
 }
 
 // noTier is the tier of clients that name none, or name one that does not exist.
@@ -31,45 +30,16 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 		}
 	}
 	if e.tiers == nil {
-		e.tiers = e.tiersBefore().Edit()
+		var before Map[*tier]
+		if e.all != nil {
+			before = e.all.tiers
+		}
+		e.tiers = before.Edit()
 	}
 	if p == nil {
 		e.tiers.Delete(name)
 		return nil
 	}
-	t := &tier{Policy: *p, lists: p.compiled(), ban: compileBan(p.Ban), name: name}
-	if was, ok := e.tiers.Get(name); ok {
-		t.bare = was.bare
-	} else {
-		t.bare = &own{given: given{policy: true, tier: name, shared: true}}
-	}
-	e.tiers.Set(name, t)
+	e.tiers.Set(name, &tier{Policy: *p, lists: p.compiled(), ban: compileBan(p.Ban), name: name})
 	return nil
-}
-
-// bare returns the own that all clients with only this tier share. It returns nil if the client has
-// anything else, or if the tier does not exist.
-func (e *CompiledEdit) bare(g *given) *own {
-	if !g.policy || g.tier == "" || g.overrides != nil || g.lists != (lists{}) ||
-		g.Trusted || g.HideHeaders != nil || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil || g.Criticality != CriticalityUnset {
-		return nil
-	}
-	var t *tier
-	if e.tiers != nil {
-		t, _ = e.tiers.Get(g.tier)
-	} else {
-		t, _ = e.tiersBefore().Get(g.tier)
-	}
-	if t == nil {
-		return nil
-	}
-	return t.bare
-}
-
-// tiersBefore returns the tiers before any change of this edit.
-func (e *CompiledEdit) tiersBefore() (none Map[*tier]) {
-	if e.all == nil {
-		return none
-	}
-	return e.all.tiers
 }
