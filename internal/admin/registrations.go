@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"oauth-server/internal/accounts"
 	"oauth-server/internal/admin/adminapi"
@@ -205,34 +204,20 @@ func (s *Server) listSecrets(r *registrar) error {
 	return r.answer(adminapi.Secrets{ClientID: client.ID, Secrets: registry.Secrets(&client, s.o.Now())})
 }
 
-// addSecret gives a client another secret, which only this response contains.
+// addSecret gives a client another secret, which only this response contains. The body may be missing.
 func (s *Server) addSecret(r *registrar) error {
-	rotation, err := r.rotation()
-	if err != nil {
-		return err
-	}
-	changed, shown, err := r.registry.AddSecret(r.lasting(), r.name, rotation)
-	return r.changed(http.StatusCreated, &changed, shown, err)
-}
-
-// rotation reads the body of a request for another secret. The body may be missing.
-func (r *registrar) rotation() (out registry.Rotation, err error) {
-	if r.Request().ContentLength == 0 {
-		return out, nil
-	}
-	v, err := r.body("application/json")
-	if err != nil {
-		return out, err
-	}
-	var in adminapi.NewSecret
-	errs := v.Decode(&in, nil)
-	if in.Overlap != "" {
-		if out.Overlap, err = time.ParseDuration(in.Overlap); err != nil {
-			errs.Add("overlap", "%q is not a duration such as 24h", in.Overlap)
+	var in registry.NewSecret
+	if r.Request().ContentLength != 0 {
+		v, err := r.body("application/json")
+		if err != nil {
+			return err
+		}
+		if err := v.Decode(&in, nil).Err(); err != nil {
+			return err
 		}
 	}
-	out.Revoke = in.Revoke
-	return out, errs.Err()
+	changed, shown, err := r.registry.AddSecret(r.lasting(), r.name, in)
+	return r.changed(http.StatusCreated, &changed, shown, err)
 }
 
 func (s *Server) retireSecret(r *registrar) error {

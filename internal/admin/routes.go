@@ -241,7 +241,7 @@ func (s *Server) clientRoutes() []route {
 			"addSecret", "Give a client a new secret\n" +
 				"Only this response contains it.",
 			conditional,
-			adminapi.NewSecret{},
+			registry.NewSecret{},
 			created{adminapi.Registered{}},
 		}},
 		{http.MethodDelete, client + "/secrets/:id", writeRegistrations, s.onClient(s.retireSecret), operation{

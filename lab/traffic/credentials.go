@@ -64,7 +64,7 @@ func Register(ctx context.Context, store app.Store, clients []Client, now time.T
 func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, now time.Time) (string, error) {
 	_, secret, err := app.CreateClient(ctx, store, c, now)
 	if errors.Is(err, clientcfg.ErrExists) {
-		_, secret, err = registry.New(registry.Options{Store: store}).AddSecret(ctx, c.ID, registry.Rotation{})
+		_, secret, err = registry.New(registry.Options{Store: store}).AddSecret(ctx, c.ID, registry.NewSecret{})
 	}
 	return secret, err
 }

@@ -13,17 +13,7 @@ import (
 // metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
 // can be read, edited and sent back. A secret is not accepted.
 type metadataInput struct {
-	ClientID        *string            `json:"client_id"`
-	Name            string             `json:"client_name"`
-	AuthMethod      string             `json:"token_endpoint_auth_method"`
-	Grants          []clientcfg.Grant  `json:"grant_types"`
-	ResponseTypes   []string           `json:"response_types"`
-	RedirectURIs    []string           `json:"redirect_uris"`
-	Scope           string             `json:"scope"`
-	Audience        []string           `json:"audience"`
-	RequirePKCE     *bool              `json:"require_pkce"`
-	ResourceServer  bool               `json:"resource_server"`
-	FirstParty      bool               `json:"first_party"`
+	clientcfg.Metadata
 	Labels          map[string]*string `json:"labels"` // a null value means no such label
 	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
 	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
@@ -62,21 +52,17 @@ func (in *metadataInput) check() (errs fielderr.Errors) {
 // ReadMetadata replaces the metadata of a client. It leaves the validation of the whole client to
 // the registry, unless there are other errors: then it returns all of them.
 func ReadMetadata(v *strict.Value, c *clientcfg.Client) error {
-	var in metadataInput
+	in := metadataInput{Metadata: clientcfg.Metadata{ClientID: c.ID, RequirePKCE: true}}
 	errs := v.Decode(&in, nil)
-	errs.AddUnreported(CheckClientID(in.ClientID, c.ID))
+	errs.AddUnreported(CheckClientID(&in.ClientID, c.ID))
 	return in.apply(errs, c)
 }
 
 func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error {
 	labels, err := in.labels()
 	errs.AddUnreported(fielderr.Of(err))
-	m := clientcfg.Metadata{
-		ClientID: c.ID, Name: in.Name, AuthMethod: in.AuthMethod, Grants: in.Grants, ResponseTypes: in.ResponseTypes,
-		RedirectURIs: in.RedirectURIs, Scope: in.Scope, Audience: in.Audience,
-		RequirePKCE: in.RequirePKCE == nil || *in.RequirePKCE, ResourceServer: in.ResourceServer, FirstParty: in.FirstParty,
-		Labels: labels,
-	}
+	m := in.Metadata
+	m.ClientID, m.Labels = c.ID, labels
 	errs.AddUnreported(in.check())
 	errs.AddUnreported(m.Apply(c))
 	if len(errs) > 0 {
@@ -107,10 +93,9 @@ func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
 		metadataInput
 		SecretHash string `json:"client_secret_hash"`
 	}
+	in.RequirePKCE = true
 	errs := v.Decode(&in, nil)
-	if in.ClientID != nil {
-		c.ID = *in.ClientID
-	}
+	c.ID = in.ClientID
 	if in.SecretHash != "" {
 		if c.SecretDigest, err = secret.ParseDigest(in.SecretHash); err != nil {
 			errs.Add("client_secret_hash", "%v", err)

@@ -48,12 +48,6 @@ type NewClient struct {
 	SecretHash string `json:"client_secret_hash,omitempty"`
 }
 
-// NewSecret says how a client gets another secret.
-type NewSecret struct {
-	Overlap string `json:"overlap,omitempty"` // how long the former secret stays valid, such as 24h; at most 720h
-	Revoke  bool   `json:"revoke,omitempty"`  // invalidate everything issued until now
-}
-
 // NewPassword is a user's new password.
 type NewPassword struct {
 	Password string `json:"password" schema:"required"`

@@ -197,12 +197,11 @@ func (a *Accounts) RevokeClient(ctx context.Context, id string) (clientcfg.Clien
 	return stored(&out), err
 }
 
-// AddSecret gives a confidential client a new secret, and returns both. rotation says what happens to
-// the previous one. Errors: [clientcfg.ErrNotFound].
-func (a *Accounts) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
-	in := adminapi.NewSecret{Overlap: rotation.Overlap.String(), Revoke: rotation.Revoke}
+// AddSecret gives a confidential client a new secret, and returns both. n says what happens to the
+// previous one. Errors: [clientcfg.ErrNotFound].
+func (a *Accounts) AddSecret(ctx context.Context, id string, n registry.NewSecret) (clientcfg.Client, string, error) {
 	var out adminapi.Registered
-	err := a.change(ctx, http.MethodPost, clientPath(id, "/secrets"), "*", in, &out, clientcfg.ErrNotFound)
+	err := a.change(ctx, http.MethodPost, clientPath(id, "/secrets"), "*", n, &out, clientcfg.ErrNotFound)
 	return stored(&out.Registration), out.Secret, err
 }
 

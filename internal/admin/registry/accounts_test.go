@@ -43,30 +43,6 @@ func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 	}
 }
 
-func TestCreateClientReportsAllProblems(t *testing.T) {
-	_, _, err := CreateClient(t.Context(), openTestStore(t), clientcfg.Client{ID: "a b", Scopes: []string{`"`}}, noon)
-	var invalid fielderr.Errors
-	if !errors.As(err, &invalid) || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("CreateClient() = %v, want two problems", err)
-	}
-}
-
-func TestRotateSecret(t *testing.T) {
-	store := openTestStore(t)
-	_, old := addClient(t, store, clientcfg.Client{ID: "shop"})
-	addClient(t, store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}})
-	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
-	check.OK(t, err)
-	c, err := FindClient(t.Context(), store, "shop")
-	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
-		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
-	}
-	_, _, err = RotateSecret(t.Context(), store, "app", Rotation{})
-	check.ErrorIs(t, err, ErrPublic)
-	_, _, err = RotateSecret(t.Context(), store, "nobody", Rotation{})
-	check.ErrorIs(t, err, clientcfg.ErrNotFound)
-}
-
 // contested is a store with one concurrent change of the client before the first change.
 type contested struct {
 	*testworld.Store
@@ -89,7 +65,7 @@ func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client, e cli
 func TestContestedChange(t *testing.T) {
 	store := &contested{Store: openTestStore(t)}
 	addClient(t, store, clientcfg.Client{ID: "shop"})
-	_, fresh, err := New(Options{Store: store, Events: store}).AddSecret(t.Context(), "shop", Rotation{})
+	_, fresh, err := New(Options{Store: store, Events: store}).AddSecret(t.Context(), "shop", NewSecret{})
 	check.OK(t, err)
 	c, err := FindClient(t.Context(), store, "shop")
 	if err != nil || c.Name != "renamed meanwhile" || !c.SecretDigest.Matches(fresh) {

@@ -47,7 +47,7 @@ func FindClient(ctx context.Context, store Store, id string) (clientcfg.Client, 
 	return on(store).FindClient(ctx, id)
 }
 
-func RotateSecret(ctx context.Context, store Store, id string, r Rotation) (clientcfg.Client, string, error) {
+func RotateSecret(ctx context.Context, store Store, id string, r NewSecret) (clientcfg.Client, string, error) {
 	return on(store).AddSecret(ctx, id, r)
 }
 

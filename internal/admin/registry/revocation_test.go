@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/testworld"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
 	"oauth-server/internal/strict/fielderr"
@@ -33,7 +34,7 @@ func newTimed(t *testing.T) *timed {
 
 func TestRotationWithOverlap(t *testing.T) {
 	store := newTimed(t)
-	rotate := func(r Rotation) (clientcfg.Client, string) {
+	rotate := func(r NewSecret) (clientcfg.Client, string) {
 		t.Helper()
 		before, err := FindClient(t.Context(), store, "shop")
 		check.OK(t, err)
@@ -42,7 +43,7 @@ func TestRotationWithOverlap(t *testing.T) {
 			t.Fatalf("%+v, %v", c, err)
 		}
 		if r.Overlap > 0 {
-			until := store.now.Add(r.Overlap).Truncate(time.Second)
+			until := store.now.Add(r.Overlap.Std()).Truncate(time.Second)
 			if c.Former.Digest != before.SecretDigest || !c.Former.Until.Equal(until) || !c.Former.Used.Equal(before.SecretUsed) {
 				t.Errorf("the former secret: %+v", c.Former)
 			}
@@ -51,22 +52,22 @@ func TestRotationWithOverlap(t *testing.T) {
 		}
 		return c, shown
 	}
-	_, first := rotate(Rotation{Overlap: 24 * time.Hour})
+	_, first := rotate(NewSecret{Overlap: ratelimit.Duration(24 * time.Hour)})
 	used := store.now.Truncate(time.Minute)
 	check.OK(t, store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf(first), At: used}}))
-	c, _ := rotate(Rotation{Overlap: time.Hour})
+	c, _ := rotate(NewSecret{Overlap: ratelimit.Duration(time.Hour)})
 	if !c.Former.Used.Equal(used) {
 		t.Errorf("the last use of the former secret is %v", c.Former.Used)
 	}
-	if c, _ = rotate(Rotation{}); c.Stamp.Count != 1 {
+	if c, _ = rotate(NewSecret{}); c.Stamp.Count != 1 {
 		t.Errorf("revoked: %+v", c.Stamp)
 	}
-	rotate(Rotation{Overlap: time.Hour})
-	if c, _ = rotate(Rotation{Revoke: true}); c.Stamp.Count != 2 {
+	rotate(NewSecret{Overlap: ratelimit.Duration(time.Hour)})
+	if c, _ = rotate(NewSecret{Revoke: true}); c.Stamp.Count != 2 {
 		t.Error("not revoked")
 	}
 	var invalid fielderr.Errors
-	for _, r := range []Rotation{{Overlap: -1}, {Overlap: MaxOverlap + 1}, {Overlap: time.Hour, Revoke: true}} {
+	for _, r := range []NewSecret{{Overlap: -1}, {Overlap: ratelimit.Duration(MaxOverlap) + 1}, {Overlap: ratelimit.Duration(time.Hour), Revoke: true}} {
 		if _, _, err := RotateSecret(t.Context(), store, "shop", r); !errors.As(err, &invalid) {
 			t.Errorf("%+v: %v", r, err)
 		}

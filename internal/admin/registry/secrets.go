@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict/fielderr"
 )
@@ -20,22 +21,22 @@ var (
 	ErrNoSecret = errors.New("the client has no such secret")
 )
 
-// Rotation says what happens to a replaced secret and to the tokens issued under it.
-type Rotation struct {
-	Revoke  bool          // revoke them, as [Service.RevokeClient] does
-	Overlap time.Duration // how long the old secret stays valid; 0 ends it at once
+// NewSecret says how a client gets another secret.
+type NewSecret struct {
+	Overlap ratelimit.Duration `json:"overlap,omitzero"` // how long the former secret stays valid, such as 24h; at most 720h
+	Revoke  bool               `json:"revoke,omitempty"` // invalidate everything issued until now
 }
 
 // MaxOverlap is the longest overlap of two secrets.
 const MaxOverlap = 30 * 24 * time.Hour
 
-// validate returns [fielderr.Errors] for a rotation that contradicts itself.
-func (r Rotation) validate() error {
+// validate returns [fielderr.Errors] for a secret that contradicts itself.
+func (n NewSecret) validate() error {
 	var errs fielderr.Errors
 	switch {
-	case r.Overlap < 0 || r.Overlap > MaxOverlap:
+	case n.Overlap < 0 || n.Overlap.Std() > MaxOverlap:
 		errs.Add("overlap", "must be from 0 to %d days", MaxOverlap/(24*time.Hour))
-	case r.Overlap > 0 && r.Revoke:
+	case n.Overlap > 0 && n.Revoke:
 		errs.Add("overlap", "the old secret cannot be revoked and stay valid")
 	}
 	return errs.Err()
@@ -75,13 +76,12 @@ func secretsOf(c *clientcfg.Client, now time.Time) any {
 	return map[string]any{"client_id": c.ID, "secrets": ids}
 }
 
-// AddSecret gives a confidential client a new secret. rotation says what happens to the previous
-// one. It returns the client and the new secret, which is stored only as a digest. Instances follow
+// AddSecret gives a confidential client a new secret. n says what happens to the previous one. It returns the client and the new secret, which is stored only as a digest. Instances follow
 // when they refresh their clients, within two seconds. At most two secrets are valid: if a secret
 // from an earlier rotation is still valid, it ends. Errors: [fielderr.Errors], [ErrPublic],
 // [clientcfg.ErrNotFound].
-func (r *Service) AddSecret(ctx context.Context, id string, rotation Rotation) (c clientcfg.Client, shown string, err error) {
-	if err := rotation.validate(); err != nil {
+func (r *Service) AddSecret(ctx context.Context, id string, n NewSecret) (c clientcfg.Client, shown string, err error) {
+	if err := n.validate(); err != nil {
 		return c, "", err
 	}
 	shown = secret.New()
@@ -90,12 +90,12 @@ func (r *Service) AddSecret(ctx context.Context, id string, rotation Rotation) (
 			return change{}, ErrPublic
 		}
 		ch := change{action: "add_secret", before: secretsOf(c, now)}
-		former := clientcfg.FormerSecret{Digest: c.SecretDigest, Until: now.UTC().Add(rotation.Overlap).Truncate(time.Second), Used: c.SecretUsed}
+		former := clientcfg.FormerSecret{Digest: c.SecretDigest, Until: now.UTC().Add(n.Overlap.Std()).Truncate(time.Second), Used: c.SecretUsed}
 		c.SecretDigest, c.SecretUsed, c.Former = secret.DigestOf(shown), time.Time{}, clientcfg.FormerSecret{}
-		if rotation.Overlap > 0 {
+		if n.Overlap > 0 {
 			c.Former = former
 		}
-		if rotation.Revoke {
+		if n.Revoke {
 			c.Stamp = c.Stamp.Revoked()
 		}
 		ch.after = secretsOf(c, now)

@@ -141,10 +141,10 @@ func TestRevocationsCount(t *testing.T) {
 	check.OK(t, store.CreateUser(t.Context(), accounts.User{Name: "ada", Stamp: c.Stamp}, clientcfg.Event{}))
 	for i, change := range []func() error{
 		func() error { return SetResourceServer(t.Context(), store, "shop", false) },
-		func() error { _, _, err := RotateSecret(t.Context(), store, "shop", Rotation{}); return err },
+		func() error { _, _, err := RotateSecret(t.Context(), store, "shop", NewSecret{}); return err },
 		func() error { _, err := RevokeClient(t.Context(), store, "shop"); return err },
 		func() error {
-			_, _, err := RotateSecret(t.Context(), store, "shop", Rotation{Revoke: true})
+			_, _, err := RotateSecret(t.Context(), store, "shop", NewSecret{Revoke: true})
 			return err
 		},
 	} {

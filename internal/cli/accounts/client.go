@@ -269,9 +269,9 @@ Tokens issued under the old secret stay valid. If the old secret may have leaked
 		Example: `  oauth-server client rotate-secret shop --overlap 24h
   oauth-server client rotate-secret shop --end-former`,
 	}
-	var rotation registry.Rotation
+	var rotation registry.NewSecret
 	var end bool
-	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret still works, such as 24h; at most 720h")
+	cmd.Flags().DurationVar((*time.Duration)(&rotation.Overlap), "overlap", 0, "how long the old secret still works, such as 24h; at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also revoke all tokens and codes issued to the client so far")
 	cmd.Flags().BoolVar(&end, "end-former", false, "end the old secret now, and make no new one")
 	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
