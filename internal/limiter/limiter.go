@@ -15,7 +15,8 @@ type Decided struct {
 	Username string // empty for the client itself
 	Grant    string // the grant_type
 	Decision ratelimit.Decision
-	// Waited is the time in a queue, Leased the time for permits of a strict limit outside a queue.
+	// Waited is the time in a queue. Leased is the time outside a queue for permits of a strict limit or for the first read of a
+	// key.
 	Waited, Leased time.Duration
 	// Tried is the decision that a candidate would have made.
 	Tried Tried

@@ -102,7 +102,7 @@ type place struct {
 type Admission struct {
 	ratelimit.Decision
 	Waited time.Duration // in its queue
-	Leased time.Duration // for permits of a strict limit, without a queue
+	Leased time.Duration // for permits of a strict limit or the first read of a key, without a queue
 	// Held is set if the request was in a queue, or if the queues are closed. Its denial may then
 	// be due to the caller or this process ending, and not to a client that asks too often.
 	Held  bool

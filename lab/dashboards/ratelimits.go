@@ -177,7 +177,7 @@ func closeToLimit() []Panel {
 			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!~"candidate_.*"}`), "{{grant_type}} {{outcome}}")).stacked(),
 		lines("Decided without the database", "Requests decided by on_outage, by client, while the database did not accept counts. Usually 0.", "reqps",
 			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")),
-		lines("Wait for permits of strict limits", "How long requests waited for permits from the database, without those that had one at once.", "s",
+		lines("Wait for the database", "How long requests waited for permits of a strict limit or for the first read of their key.", "s",
 			query(`histogram_quantile(0.5, `+leaseWaits+`)`, "p50"),
 			query(`histogram_quantile(0.99, `+leaseWaits+`)`, "p99")),
 	}

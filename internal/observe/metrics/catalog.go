@@ -37,7 +37,7 @@ var (
 	leaseWaitInfo = Info{
 		"oauth_ratelimit_lease_wait_seconds", Histogram,
 		[]string{"outcome"},
-		"How long requests waited for permits of a strict limit, without those that had one at once: allowed, or denied (no permit in time, over the limit, or cancelled).",
+		"How long requests waited for permits of a strict limit or the first read of a key, if they did: allowed, or denied (no permit in time, over the limit, or cancelled).",
 	}
 	delaysInfo = Info{
 		"oauth_ratelimit_delay_seconds", Histogram, nil,

@@ -6,27 +6,34 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/slab"
 )
 
 // maxWaiters bounds the requests of one key that wait for permits, because the shard stays locked
 // while all of them are decided.
 const maxWaiters = 1024
 
-// waitQueue has the requests of one key that wait for permits, in order of arrival.
+// waitQueue has the waiting requests of one key in order of arrival.
 type waitQueue struct {
 	waiters []*waiter
 	n       [ratelimit.MaxLimits]int64 // waiting requests under each limit of the key that counts them
 }
 
-// waiter is a request that waits for permits.
+// waiter is a request that waits for permits or for the first read of its key.
 type waiter struct {
 	request
 	since   int64         // when it arrived
 	longest time.Duration // longest wait
 	first   uint32        // first counter of its key; 0: it is decided
-	at      int64         // when it was decided
+	at      int64         // when it was decided; 0: it was not
+	unread  bool          // it waits for the first read of its key, not for permits
 	d       ratelimit.Decision
 	done    chan struct{} // closed when d is final
+}
+
+// waiter returns a waiter for the request, which is not in the queue yet.
+func (q *request) waiter(ms int64, longest time.Duration, d *ratelimit.Decision) *waiter {
+	return &waiter{request: *q, since: ms, longest: longest, first: q.parts[0].first, d: *d, done: make(chan struct{})}
 }
 
 // decided ends the wait.
@@ -37,19 +44,23 @@ func (w *waiter) decided(at int64) {
 
 // Await is [Counters.Take] for callers that can wait. If a request under a strict limit lacks only
 // permits, Await waits until the next exchange brings some, but at most the LeaseWait of the limit.
-// This is the only case in which a decision waits. Await returns the decision and how long it
-// waited, which is 0 for an immediate decision.
+// After the first requests of a key it waits until this process has read the key, but at most
+// readWait. Await returns the decision and how long it waited, which is 0 for an immediate decision.
 //
 // If the context ends during the wait, the request is denied and takes no permit. A request is
 // admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision, waited time.Duration) {
 	came := ratelimit.Millis(now)
-	w := c.take(came, k, e, n, &d, true)
+	w := c.take(came, k, e, n, &d, e.Mode == ratelimit.Enforce)
 	if w == nil {
 		return d, 0
 	}
 	began := time.Now()
 	d = c.outcome(ctx, w)
+	if w.unread && w.at == 0 && ctx.Err() == nil { // decided without the first read
+		w.at, d = c.queue.present(came), ratelimit.Decision{}
+		c.take(w.at, k, e, n, &d, false)
+	}
 	waited = time.Since(began)
 	if d.Outcome == ratelimit.Allowed { // at the time of the decision, even if this goroutine runs later
 		waited = time.Duration(w.at-came) * time.Millisecond
@@ -80,7 +91,7 @@ func (q *request) takeStrict(came int64, d *ratelimit.Decision, wait bool) (w *w
 		d.LackPermits()
 		return nil, wake
 	}
-	w = &waiter{request: *q, since: ms, longest: longest, first: own.first, d: *d, done: make(chan struct{})}
+	w = q.waiter(ms, longest, d)
 	if d.Outcome == ratelimit.Allowed {
 		w.decided(ms)
 	} else {
@@ -102,6 +113,29 @@ func (q *request) decideStrict(ms int64, d *ratelimit.Decision) (longest time.Du
 		d.RetryAfter = ratelimit.LeaseRetry
 	}
 	return longest, wake
+}
+
+// unread reports whether this process has admitted as many requests of a counter as it may before
+// the first read: other processes may have used all of the limit.
+func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
+	if h.Flags&(slab.Unsynced|slab.Pooled) != slab.Unsynced || !s.all.leasing.on {
+		return false
+	}
+	pending, unclaimed := ratelimit.SumUnflushed(slots)
+	return pending+unclaimed >= unread
+}
+
+// unread reports whether the next request of the key should wait for the first read.
+func (p *part) unread(ms int64) bool {
+	if p.s == nil || p.s.all.leasing.closing.Load() {
+		return false
+	}
+	for num, r := range p.applied() {
+		if h := p.s.HotOf(num); p.s.unread(h, p.s.Slots(h, r)) && !p.s.cutOff(num, r, ms) {
+			return true
+		}
+	}
+	return false
 }
 
 // outcome waits until the waiter is decided, or denies it.
@@ -174,8 +208,7 @@ func (s *shard) serve(first uint32, ms int64) {
 	for _, w := range q.waiters {
 		at, applies := max(ms, w.since), ls.Every()&^ls.Skip(w.grant)
 		if lack&applies == 0 {
-			w.d = ratelimit.Decision{Overridden: w.d.Overridden}
-			if s.decideWaiter(w, ls, at) == 0 {
+			if w.under(ls); (!w.unread || !w.parts[0].unread(at)) && s.decideWaiter(w, at) == 0 {
 				w.decided(at)
 				continue
 			}
@@ -189,12 +222,17 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 }
 
-// decideWaiter is decideStrict for the first request of the queue.
-func (s *shard) decideWaiter(w *waiter, ls *ratelimit.Limits, at int64) (longest time.Duration) {
+// under puts a waiter under the limits of its key.
+func (w *waiter) under(ls *ratelimit.Limits) {
 	own := &w.parts[0]
 	own.first, own.ls, own.skip = w.first, ls, ls.Skip(w.grant)
+}
+
+// decideWaiter is decideStrict for the first request of the queue.
+func (s *shard) decideWaiter(w *waiter, at int64) (longest time.Duration) {
+	w.d = ratelimit.Decision{Overridden: w.d.Overridden}
 	longest, wake := w.decideStrict(at, &w.d)
-	if wake {
+	if w.parts[0].enqueue(&w.c.queue, &w.d) || wake {
 		w.c.queue.wake()
 	}
 	return longest
@@ -236,6 +274,6 @@ func (s *shard) abandon(first uint32) {
 	for _, w := range q.waiters {
 		w.d.LackPermits()
 		w.d.Outage = false // the store is not the reason
-		w.decided(w.since)
+		w.decided(0)
 	}
 }

@@ -48,8 +48,8 @@ func (c *Counters) Denies(now time.Time, k ratelimit.Key, e *ratelimit.Effective
 	return d, true
 }
 
-// take is [Counters.Take]. If wait is set, it returns a waiter for a request that lacks only
-// permits.
+// take is [Counters.Take]. If wait is set, it returns a waiter for a request that lacks only permits
+// or the first read of its key.
 func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int64, d *ratelimit.Decision, wait bool) (w *waiter) {
 	switch {
 	case e.Mode == ratelimit.Off:
@@ -111,9 +111,18 @@ func (q *request) take(ms int64, d *ratelimit.Decision, wait bool) (w *waiter) {
 		}
 	}
 	var wake bool
-	if own.strict() {
+	switch {
+	case own.strict():
 		w, wake = q.takeStrict(ms, d, wait)
-	} else {
+	case wait && own.unread(ms) && own.s.waitingFor(own.first) < maxWaiters:
+		q.under(d)
+		d.Outcome = ratelimit.Denied
+		w = q.waiter(ms, readWait, d)
+		w.unread = true
+		own.s.addWaiter(w, own.ls)
+		own.s.mu.Unlock()
+		return w
+	default:
 		_, wake = q.decide(ms, d, true)
 	}
 	if own.s != nil {
@@ -297,7 +306,7 @@ func (c *Counters) takePlainTotal(clientID string, ls, total *ratelimit.Limits, 
 func (s *shard) decidePlain(num uint32, ls *ratelimit.Limits, ms int64, st *ratelimit.Status, soft *bool) bool {
 	h, r := s.HotOf(num), &ls.Rules[0]
 	elapsed := ms - h.Start
-	if elapsed < 0 || elapsed >= r.FrameMS || h.Flags.Has(slab.Failing) || s.all.outage.mode.Load() != sharing {
+	if elapsed < 0 || elapsed >= r.FrameMS || h.Flags.Has(slab.Failing) || s.unread(h, h.Near[:]) || s.all.outage.mode.Load() != sharing {
 		return false
 	}
 	whole, oldest := h.Near[0].Total(1), h.Near[1].Total(1)

@@ -4,10 +4,10 @@
 // in one atomic step: with a limit of L, exactly L requests pass, however many goroutines call it.
 //
 // The package does no I/O, and callers pass in the time. Strict limits are the exception: they read
-// the clock of [SyncOptions] again while they hold the lock. Decisions do not block, with one
-// exception: a request under a strict limit that lacks permits waits in [Counters.Await], for at
-// most the LeaseWait of the limit. Counts from other processes arrive through [Sync], which
-// internal/syncer uses.
+// the clock of [SyncOptions] again while they hold the lock. Decisions do not block, with two
+// exceptions in [Counters.Await]: a request under a strict limit that lacks permits waits for at most
+// the LeaseWait of the limit, and a request of a key that this process has not read yet, for at most
+// 50 ms. Counts from other processes arrive through [Sync], which internal/syncer uses.
 //
 // # Strict limits
 //

@@ -392,6 +392,8 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	}
 	if s.leased(num, r) {
 		s.finishLease(num, r, ms, task, res, v)
+	} else if res.Read {
+		s.serve(s.FirstOf(num), ms)
 	}
 	done.Clone = v.clone
 	done.Pending = s.PendingSeq(num) != 0 && (res.Status != Conflict || stuck(s.ExtrasOf(num)))
