@@ -68,22 +68,33 @@ func must[T any](v T, err error) func(tb testing.TB) T {
 	}
 }
 
+var shared bool // see ShareCores
+
+// ShareCores lets the servers and the load generator of a benchmark use all processors until it ends.
+func ShareCores(b *testing.B) {
+	b.Helper()
+	shared = true
+	b.Cleanup(func() { shared = false })
+}
+
 // Core returns the processor for the server of a benchmark. A test pins it to none.
 func Core(tb testing.TB) int {
 	tb.Helper()
-	if _, measured := tb.(*testing.B); measured {
-		return process.ServerCore
-	}
-	return process.AnyCore
+	return pinned(tb, process.ServerCore)
 }
 
 // Generator returns the processor for the load generator of a benchmark. A test pins it to none.
 func Generator(tb testing.TB) int {
 	tb.Helper()
-	if _, measured := tb.(*testing.B); measured {
-		return process.GeneratorCore
+	return pinned(tb, process.GeneratorCore)
+}
+
+func pinned(tb testing.TB, core int) int {
+	tb.Helper()
+	if _, measured := tb.(*testing.B); !measured || shared {
+		return process.AnyCore
 	}
-	return process.AnyCore
+	return core
 }
 
 // Client is the client of peers.

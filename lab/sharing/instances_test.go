@@ -78,7 +78,7 @@ func newDecider(tb testing.TB, limit int64, window time.Duration) *decider {
 }
 
 func (d *decider) take(k ratelimit.Key) bool {
-	decision := d.counters.Take(time.Now(), k, d.policy, 1)
+	decision, _ := d.counters.Await(context.Background(), time.Now(), k, d.policy, 1)
 	return !decision.Rejected()
 }
 

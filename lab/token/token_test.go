@@ -88,6 +88,15 @@ func TestEqualTokens(t *testing.T) {
 
 const connections = 32
 
+// tokens returns the requests for tokens of a server, which has answered some.
+func tokens(b *testing.B, s *servers.Server) (ask func(int) []byte) {
+	b.Helper()
+	request := s.Request(servers.Client, s.Secrets[servers.Client], form)
+	ask = func(int) []byte { return request }
+	send(b, s, 0, ask, 0, time.Second)
+	return ask
+}
+
 // BenchmarkToken is client_credentials over kept-alive connections. Three times all connections ask without a pause: req/s,
 // and what a request takes of processor time and of memory, in the median. Then requests come at half that rate, at random
 // times: p50, p99 and p999 from when each was due. stalled-% is for how much of that the load generator did not run.
@@ -95,9 +104,7 @@ func BenchmarkToken(b *testing.B) {
 	for _, e := range endpoints() {
 		b.Run("server="+e.name, func(b *testing.B) {
 			s := e.start(b)
-			request := s.Request(servers.Client, s.Secrets[servers.Client], form)
-			ask := func(int) []byte { return request }
-			send(b, s, 0, ask, 0, time.Second) // warm
+			ask := tokens(b, s)
 			b.ResetTimer()
 			for b.Loop() {
 				rate := saturate(b, s, ask) / 2
@@ -106,6 +113,29 @@ func BenchmarkToken(b *testing.B) {
 				for p, unit := range map[float64]string{50: "p50-µs", 99: "p99-µs", 99.9: "p999-µs"} {
 					b.ReportMetric(float64(load.Percentile(r.Took, p).Microseconds()), unit)
 				}
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}
+
+// BenchmarkShared is client_credentials on two cores that the load generator shares: what a request takes over 32 connections that
+// ask without a pause, and how many of a hundred are refused with 503 over 128.
+func BenchmarkShared(b *testing.B) {
+	const many = 128
+	servers.ShareCores(b)
+	for _, e := range endpoints() {
+		b.Run("server="+e.name, func(b *testing.B) {
+			s := e.start(b)
+			ask := tokens(b, s)
+			for b.Loop() {
+				saturate(b, s, ask)
+				r := servers.Send(b, s, 0, 3*time.Second, servers.Requests(0, many, ask))[0]
+				refused := r.Statuses[http.StatusServiceUnavailable]
+				if r.Statuses[http.StatusOK]+refused != len(r.Took) {
+					b.Fatalf("%d requests, answers by status: %v", len(r.Took), r.Statuses)
+				}
+				b.ReportMetric(100*float64(refused)/float64(len(r.Took)), "refused-%")
 				b.ReportMetric(0, "ns/op")
 			}
 		})

@@ -56,6 +56,9 @@ func tokens() (all []row) {
 		{about: half + "p99.9", unit: "p999-µs", shown: "µs", ours: withLog, format: format, others: others},
 		{about: "processor time of a token request, beside the bare handler (target 1.12 ×)", unit: "cpu-µs/req", shown: "µs", ours: withLog, format: format, others: bare},
 		{about: half + "p99, beside the bare handler (target 3 ×)", unit: "p99-µs", shown: "µs", ours: withLog, format: format, others: bare},
+		{about: "a token request, two cores shared with the load, beside the bare handler (target 1.25 ×)", unit: "cpu-µs/req", shown: "processor µs", ours: "Shared/server=ours-with-log", format: "Shared/server=%s", others: bare},
+		{about: "the same, beside others", unit: "cpu-µs/req", shown: "processor µs", ours: "Shared/server=ours-with-log", format: "Shared/server=%s", others: []string{"fosite", "go-oauth2"}},
+		{about: "refused with 503, 128 connections, two shared cores (target 0)", unit: "refused-%", shown: "%", ours: "Shared/server=ours-with-log"},
 		{about: "the limiter's share of a token request (target 2)", unit: "limiter-%", shown: "% processor time", ours: "TokenLimiter"},
 	}
 	for _, grant := range [][2]string{{"Refresh", "refreshes"}, {"Code", "codes"}} {
