@@ -31,11 +31,11 @@ func TestRefreshesAlone(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = always
 	refreshes := map[Class]int{Refresh: 20}
-	g.beats(400, 14*time.Millisecond, refreshes)
+	g.beats(400, 59*time.Millisecond, refreshes)
 	if st := g.Stats(); st.Refused > 0 || st.UpTo != ratelimit.CriticalityUnset {
 		t.Errorf("below their target: %+v", st)
 	}
-	g.beats(400, 30*time.Millisecond, refreshes)
+	g.beats(400, 120*time.Millisecond, refreshes)
 	if st := g.Stats(); st.Refused < 0.5 || st.UpTo != ratelimit.CriticalPlus {
 		t.Errorf("above it for ten seconds: %+v", st)
 	}
@@ -58,7 +58,7 @@ func TestUseless(t *testing.T) {
 	}
 	g := New(DefaultSettings(), nil)
 	g.busy = always
-	g.beats(100, 12*time.Millisecond, map[Class]int{Refresh: 2, Introspection: 20})
+	g.beats(100, 50*time.Millisecond, map[Class]int{Refresh: 2, Introspection: 20})
 	if st := g.Stats(); st.Useless > 0 || st.UpTo != ratelimit.Sheddable {
 		t.Errorf("while refreshes are answered: %+v", st)
 	}

@@ -19,5 +19,5 @@ type Settings struct {
 
 // DefaultSettings returns the settings used without configuration.
 func DefaultSettings() Settings {
-	return Settings{Mode: ratelimit.Enforce, Target: 5 * time.Millisecond, MaxInFlight: 10_000}
+	return Settings{Mode: ratelimit.Enforce, Target: 20 * time.Millisecond, MaxInFlight: 10_000}
 }

@@ -167,9 +167,9 @@ func TestOverloadedProcessor(t *testing.T) {
 	}{
 		{load: 0.5, refresh: 1, credentials: 1, introspection: 1, most: 1, wait: 5 * time.Millisecond},
 		{load: 0.9, refresh: 1, credentials: 1, introspection: 0.99, most: 1, wait: 12 * time.Millisecond},
-		{load: 1.2, refresh: 0.999, credentials: 0.6, most: 0.2, wait: 70 * time.Millisecond},
-		{load: 1.5, refresh: 0.99, credentials: 0.08, most: 0.01, wait: 60 * time.Millisecond},
-		{load: 2, refresh: 0.52, most: 0.01, wait: 80 * time.Millisecond},
+		{load: 1.2, refresh: 0.999, credentials: 0.6, most: 0.2, wait: 100 * time.Millisecond},
+		{load: 1.5, refresh: 0.99, credentials: 0.08, most: 0.01, wait: 100 * time.Millisecond},
+		{load: 2, refresh: 0.52, most: 0.01, wait: 200 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(tt.load), func(t *testing.T) {
 			refresh, credentials, introspection := mix(tt.load)

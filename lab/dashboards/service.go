@@ -70,7 +70,7 @@ func overloadCharts() []Panel {
 			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="shed"}[$__rate_interval]))`, "{{class}}"),
 			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="would_shed"}[$__rate_interval]))`, "{{class}} would be"),
 			query(`sum(rate(oauth_overload_requests_total{$i,outcome="abandoned"}[$__rate_interval]))`, "callers that disconnected")).sized(8, 8),
-		lines("Wait for the processor", "How long work waits for a processor, and overload.target (5 ms by default).", "s",
+		lines("Wait for the processor", "How long work waits for a processor, and overload.target (20 ms by default).", "s",
 			query(`max by (instance) (oauth_overload_wait_seconds{$i})`, "{{instance}}")).sized(8, 8),
 		lines("Share refused", "Share of all requests; in dry-run, that would be refused. Nearly everything: 1 while the most critical requests are refused too.", "percentunit",
 			query(`max by (instance) (oauth_overload_refused_ratio{$i})`, "{{instance}}"),
