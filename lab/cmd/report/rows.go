@@ -57,7 +57,7 @@ func tokens() (all []row) {
 		{about: "processor time of a token request, beside the bare handler (target 1.12 ×)", unit: "cpu-µs/req", shown: "µs", ours: withLog, format: format, others: bare},
 		{about: half + "p99, beside the bare handler (target 3 ×)", unit: "p99-µs", shown: "µs", ours: withLog, format: format, others: bare},
 		{about: "a token request, two cores shared with the load, beside the bare handler (target 1.25 ×)", unit: "cpu-µs/req", shown: "processor µs", ours: "Shared/server=ours-with-log", format: "Shared/server=%s", others: bare},
-		{about: "the same, beside others", unit: "cpu-µs/req", shown: "processor µs", ours: "Shared/server=ours-with-log", format: "Shared/server=%s", others: []string{"fosite", "go-oauth2"}},
+		{about: "a token request, two cores shared with the load", unit: "cpu-µs/req", shown: "processor µs", ours: "Shared/server=ours-with-log", format: "Shared/server=%s", others: []string{"fosite", "go-oauth2"}},
 		{about: "refused with 503, 128 connections, two shared cores (target 0)", unit: "refused-%", shown: "%", ours: "Shared/server=ours-with-log"},
 		{about: "the limiter's share of a token request (target 2)", unit: "limiter-%", shown: "% processor time", ours: "TokenLimiter"},
 	}
@@ -106,6 +106,13 @@ func abuse() (all []row) {
 }
 
 func database() (all []row) {
+	const cold = "ColdStart/connections="
+	all = append(all,
+		row{
+			about: "cold start of three instances, 200 used up: admitted, 16 connections each (target 10)", unit: "over", shown: "requests", ours: cold + "16",
+			others: []string{"(1 connection each)=" + cold + "1", "(2)=" + cold + "2"},
+		},
+		row{about: "clean stop with 2,000 unwritten counters (target 5)", unit: "s/stop", shown: "s", ours: "Stop"})
 	for _, mix := range []string{
 		"10-instances,1-users,1000-per-20s,500-offered-per-s", "10-instances,10-users,10-per-20s,30-offered-per-s",
 		"3-instances,2000-users,100-per-20s,400-offered-per-s",
