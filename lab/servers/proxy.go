@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"maps"
+	"net"
 	"sync"
 
 	"oauth-server/internal/store/mongo/wire"
@@ -28,8 +29,40 @@ func NewProxy(ctx context.Context, uri string) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{Listener: l, traffic: map[string]Traffic{}, asked: map[uint32]string{}}
-	go l.Relay(ctx, p.command, p.reply)
+	go p.serve(ctx)
 	return p, nil
+}
+
+// serve connects each client to MongoDB until the listener is closed, and counts each message before passing it on.
+func (p *Proxy) serve(ctx context.Context) {
+	for {
+		client, err := p.Accept()
+		if err != nil {
+			return
+		}
+		server, err := p.Dial(ctx)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go relay(server, client, p.command)
+		go relay(client, server, p.reply)
+	}
+}
+
+// relay passes on messages until one of the connections ends, and then ends the other.
+func relay(to, from net.Conn, count func(wire.Message)) {
+	defer func() { _ = to.Close() }()
+	for {
+		m, err := wire.Read(from)
+		if err != nil {
+			return
+		}
+		count(m)
+		if _, err := to.Write(m); err != nil {
+			return
+		}
+	}
 }
 
 // Traffic returns the traffic so far, by command and collection, such as "find clients".

@@ -197,11 +197,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping returns an error unless the primary answers.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.do(ctx, "ping", func(ctx context.Context) error { return s.client.Ping(ctx, readpref.Primary()) })
-}
-
 // Migrate brings the database to the layout of this release.
 func (s *Store) Migrate(ctx context.Context) (migrations.Report, error) {
 	return migrations.Up(ctx, s.db)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,13 +78,39 @@ func TestPutAllRace(t *testing.T) {
 	r := func(key string, version int64) store.Record {
 		return store.Record{Key: key, Value: fmt.Appendf(nil, `{"v":%d}`, version), Version: version}
 	}
-	proxy.Alter(mongotest.Collision(func() {
+	proxy.Alter(collision(func() {
 		check.OK(t, direct.PutAll(t.Context(), things, []store.Record{r("older", 1), r("newer", 3), r("same", 2)}))
 	}))
 	check.OK(t, s.PutAll(t.Context(), things, []store.Record{r("older", 2), r("newer", 2), r("same", 2), r("new", 2)}))
 	for key, want := range map[string]string{"older": `{"v":2}`, "newer": `{"v":3}`, "same": `{"v":2}`, "new": `{"v":2}`} {
 		check.Equal(t, key, value(t, direct, key), want)
 	}
+}
+
+// collision returns a server on which other processes insert the documents of the next upserts,
+// between an upsert's search and its insert. It runs others and then refuses each upsert of the
+// command, as MongoDB does if the filter has more than the _id. The stand-in needs this because its
+// upserts are atomic.
+func collision(others func()) mongotest.Alteration {
+	var once sync.Once
+	return mongotest.Alteration{Answer: func(command bson.D) (answer bson.D) {
+		if command[0].Key != "update" {
+			return nil
+		}
+		var errs bson.A
+		for i, u := range mongotest.Get[bson.A](command, "updates") {
+			if update, ok := u.(bson.D); ok && mongotest.Get[bool](update, "upsert") && len(mongotest.Get[bson.D](update, "q")) > 1 {
+				errs = append(errs, bson.D{{Key: "index", Value: i}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000 duplicate key error"}})
+			}
+		}
+		if len(errs) > 0 {
+			once.Do(func() {
+				others()
+				answer = bson.D{{Key: "n", Value: 0}, {Key: "nModified", Value: 0}, {Key: "writeErrors", Value: errs}, {Key: "ok", Value: 1.0}}
+			})
+		}
+		return answer
+	}}
 }
 
 // TestOmit: the server leaves out the member of the value.

@@ -25,13 +25,14 @@ type wireLog struct {
 
 func logCommands(p *mongotest.Proxy) *wireLog {
 	l := &wireLog{}
-	p.Observe(func(command bson.Raw) {
-		if collection, _ := command.Index(0).Value().StringValueOK(); collection == "ratelimits" {
+	p.Alter(mongotest.Alteration{Request: func(command bson.D) bson.D {
+		if command[0].Value == "ratelimits" {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.commands = append(l.commands, commandJSON(command))
 		}
-	})
+		return command
+	}})
 	return l
 }
 
@@ -42,17 +43,15 @@ var (
 
 // commandJSON returns a command with the suffix L for 64-bit numbers and D for dates. It leaves out
 // the fields that the driver adds for a session, and the usual read preference.
-func commandJSON(command bson.Raw) string {
-	var fields bson.D
-	err := bson.Unmarshal(command, &fields)
-	fields = slices.DeleteFunc(fields, func(e bson.E) bool {
+func commandJSON(command bson.D) string {
+	fields := slices.DeleteFunc(slices.Clone(command), func(e bson.E) bool {
 		mode, _ := e.Value.(bson.D)
 		return slices.Contains([]string{"lsid", "txnNumber", "$clusterTime", "maxTimeMS", "$db"}, e.Key) ||
 			e.Key == "$readPreference" && strings.HasPrefix(mongotest.Get[string](mode, "mode"), "primary")
 	})
-	text, failed := bson.MarshalExtJSON(fields, true, false)
-	if err != nil || failed != nil {
-		return fmt.Sprint(err, failed)
+	text, err := bson.MarshalExtJSON(fields, true, false)
+	if err != nil {
+		return err.Error()
 	}
 	return date.ReplaceAllString(long.ReplaceAllString(string(text), "${1}L"), "${1}D")
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"oauth-server/internal/store/mongo/wire"
 )
 
@@ -33,7 +31,6 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	decide  func(command string) Fault
-	observe func(command bson.Raw)
 	down    bool
 	clients map[net.Conn]bool
 	delayed []wire.Message
@@ -63,26 +60,6 @@ func (p *Proxy) Decide(rule func(command string) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.decide = rule
-}
-
-// Once breaks the next request of that command, and none after it.
-func (p *Proxy) Once(command string, f Fault) {
-	armed := true
-	p.Decide(func(c string) Fault { // called with the lock held
-		if c != command || !armed {
-			return Pass
-		}
-		armed = false
-		return f
-	})
-}
-
-// Observe calls f with every command that a client sends, before any fault. f gets the document as
-// sent on the wire, with sequences as arrays. f is called from many goroutines at once.
-func (p *Proxy) Observe(f func(command bson.Raw)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.observe = f
 }
 
 // Break closes all connections and refuses new ones until [Proxy.Restore].
@@ -189,14 +166,6 @@ func (p *Proxy) relay(client, server net.Conn) (open bool) {
 
 // fault returns the fault of a request, and stores a delayed request.
 func (p *Proxy) fault(request wire.Message) Fault {
-	p.mu.Lock()
-	observe := p.observe
-	p.mu.Unlock()
-	if observe != nil {
-		if command, err := request.Document(); err == nil {
-			observe(command)
-		}
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.decide == nil {

@@ -34,36 +34,3 @@ func Listen(ctx context.Context, uri string) (*Listener, error) {
 func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", l.upstream)
 }
-
-// Relay connects each client to the server until the listener is closed. It calls command or reply
-// with each message before passing it on, from many goroutines at once.
-func (l *Listener) Relay(ctx context.Context, command, reply func(Message)) {
-	for {
-		client, err := l.Accept()
-		if err != nil {
-			return
-		}
-		server, err := l.Dial(ctx)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		go relay(server, client, command)
-		go relay(client, server, reply)
-	}
-}
-
-// relay passes on messages until one of the connections ends, and then ends the other.
-func relay(to, from net.Conn, show func(Message)) {
-	defer func() { _ = to.Close() }()
-	for {
-		m, err := Read(from)
-		if err != nil {
-			return
-		}
-		show(m)
-		if _, err := to.Write(m); err != nil {
-			return
-		}
-	}
-}
