@@ -78,6 +78,6 @@ func TestOpenIDIsNotAdded(t *testing.T) {
 	}
 	var invalid fielderr.Errors
 	if _, err := on(store).ChangeClient(t.Context(), "shop", set); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "scope: openid") {
-		t.Errorf("error %v, want an *InvalidError about it", err)
+		t.Errorf("error %v, want fielderr.Errors about it", err)
 	}
 }
