@@ -20,8 +20,8 @@ type clients struct {
 	other *client
 	// table is replaced, never changed. It contains other under "other", so a client of that name
 	// is counted there, and under the empty name.
-	table  atomic.Pointer[map[string]*client]
-	sketch atomic.Pointer[sketch] // of clients without a label
+	table atomic.Pointer[map[string]*client]
+	votes votes // of clients without a label
 
 	mu       sync.Mutex // held while the table is replaced
 	rotated  time.Time
@@ -29,9 +29,8 @@ type clients struct {
 }
 
 func newClients(most int) *clients {
-	c := &clients{max: most, other: &client{label: Other}}
+	c := &clients{max: most, other: &client{label: Other}, votes: votes{most: max(minVotes, 8*most)}}
 	c.table.Store(&map[string]*client{Other: c.other, "": c.other})
-	c.sketch.Store(newSketch(most))
 	return c
 }
 
@@ -46,7 +45,7 @@ func (c *clients) of(id string) *client {
 	if labelled(table) < c.max {
 		return c.adopt(id)
 	}
-	c.sketch.Load().add(id)
+	c.votes.add(id)
 	return c.other
 }
 
@@ -141,9 +140,8 @@ func (c *clients) rotate(now time.Time) {
 		return
 	}
 	c.rotated = now
-	votes := c.sketch.Swap(newSketch(c.max)).winners()
 	next := maps.Clone(*c.table.Load())
-	c.deal(next, votes)
+	c.deal(next, c.votes.take())
 	for _, held := range next {
 		held.seenHits = held.hits.Load()
 	}
@@ -151,9 +149,9 @@ func (c *clients) rotate(now time.Time) {
 }
 
 // deal gives free labels, and the labels of quiet clients, to the clients with the most votes.
-func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
+func (c *clients) deal(table map[string]*client, votes map[string]*uint64) {
 	challengers := slices.SortedFunc(maps.Keys(votes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(votes[b], votes[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(*votes[b], *votes[a]), cmp.Compare(a, b))
 	})
 	rivals := c.rivals(table)
 	rivals = rivals[:min(len(rivals), max(1, c.max/10))]
@@ -162,7 +160,7 @@ func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
 		case table[challenger] != nil: // it got a label in the meantime
 		case labelled(table) < c.max:
 			add(table, challenger)
-		case len(rivals) > 0 && votes[challenger] > 2*rivals[0].recentHits():
+		case len(rivals) > 0 && *votes[challenger] > 2*rivals[0].recentHits():
 			delete(table, rivals[0].label)
 			rivals = rivals[1:]
 			add(table, challenger)
@@ -182,4 +180,42 @@ func (c *clients) all() []*client {
 		}
 	}
 	return append(held, c.other)
+}
+
+// votes finds the busiest of any number of names in bounded memory: once it has the most names, a
+// new one takes one vote from every other (Misra and Gries, Finding Repeated Elements, 1982). The
+// votes of a name are at most its requests, and close to them if the name is busy.
+type votes struct {
+	most int
+	mu   sync.Mutex
+	by   map[string]*uint64
+}
+
+// minVotes is the least bound on the number of names.
+const minVotes = 1 << 10
+
+// add counts one request of the name.
+func (v *votes) add(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch n := v.by[name]; {
+	case n != nil:
+		*n++
+	case len(v.by) < v.most:
+		if v.by == nil {
+			v.by = map[string]*uint64{}
+		}
+		v.by[strings.Clone(name)] = new(uint64(1)) // cloned, so that it does not keep a request's memory alive
+	default:
+		maps.DeleteFunc(v.by, func(_ string, n *uint64) bool { *n--; return *n == 0 })
+	}
+}
+
+// take returns the votes by name, and starts again.
+func (v *votes) take() map[string]*uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	by := v.by
+	v.by = nil
+	return by
 }
