@@ -19,7 +19,7 @@ import (
 
 func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 	d := adminapi.Counter{
-		Limit: adminapi.ShowLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
+		Limit: u.Limit, Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
 		Remaining: u.Remaining, Usage: u.Ratio(),
 	}
 	if !u.LastSeen.IsZero() {

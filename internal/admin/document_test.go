@@ -376,7 +376,7 @@ func (d *describer) schema(t reflect.Type) any {
 		return object{{"type", "number"}}
 	case reflect.Slice:
 		list := object{{"type", "array"}, {"items", d.schema(t.Elem())}}
-		if t.Elem() == reflect.TypeFor[adminapi.Limit]() {
+		if t.Elem() == reflect.TypeFor[ratelimit.Limit]() {
 			list = append(list, member{"minItems", 1})
 		}
 		return list

@@ -195,7 +195,7 @@ func (s *Server) listPresets(c *call) error {
 	out := adminapi.Presets{Presets: []adminapi.Preset{}}
 	for _, p := range preset.All() {
 		out.Presets = append(out.Presets, adminapi.Preset{
-			Name: p.Name, User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), Total: adminapi.ShowLimits(p.Total),
+			Name: p.Name, User: p.User, Client: p.Client, Total: p.Total,
 			About: p.About, Page: p.Page,
 		})
 	}

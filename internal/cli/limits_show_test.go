@@ -38,8 +38,8 @@ var answers = map[string]string{
 	"/users":                 `{"users":[{"username":"ada"},{"username":"ann"}]}`,
 	"/tiers":                 `{"tiers":[{"name":"gold","user":[{"requests":20,"window":"60s"}],"clients":2,"note":"n"},{"name":"silver","mode":"off"}]}`,
 	"/tiers/gold":            `{"name":"gold","mode":"dry_run","user":[{"requests":20,"window":"60s"}],"over_limit":"reuse","ban":{"denials":5},"criticality":"sheddable","clients":2}`,
-	"/policies/shop": `{"client_id":"shop","tier":"gold","client":[{"requests":3,"window":"1s"}],"meta":{"source":"api"},"effective":{
-		"mode":"dry_run","tier":"gold","overrides":3,"user":[{"requests":20,"window":"60s"}],"client":[{"requests":3,"window":"1s"}],"over_limit":"reuse","ban":{"denials":5},"criticality":"sheddable"}}`,
+	"/policies/shop": `{"client_id":"shop","tier":"gold","client":[{"name":"per-second","requests":3,"window":"1s"}],"meta":{"source":"api"},"effective":{
+		"mode":"dry_run","tier":"gold","overrides":3,"user":[{"requests":20,"window":"60s"}],"client":[{"name":"per-second","requests":3,"window":"1s"}],"over_limit":"reuse","ban":{"denials":5},"criticality":"sheddable"}}`,
 	"/policies/shop/users": `{"client_id":"shop","overrides":[{"username":"ada","user":[{"requests":1,"window":"60s"}],"note":"noisy"},
 		{"username":"bob","user":[{"requests":500,"window":"60s"}]}]}`,
 	"/user-hash": `{"username":"ada","user_hash":"h4sh"}`,

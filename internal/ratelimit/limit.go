@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,22 +61,39 @@ const (
 	minStrictFrame = 50 * time.Millisecond
 )
 
-// Limit admits a number of requests per window of time.
+// Limit is a limit. The server always sends all fields, except that it sends strict and lease_wait
+// only for strict limits, and grants only for limits of certain grants. A client may omit fields
+// that have a default.
 type Limit struct {
-	Name      string        `json:"name"`       // unique within its list
-	Requests  int64         `json:"requests"`   // admitted per window, at least 1
-	Window    time.Duration `json:"window"`     // whole milliseconds
-	Frames    int           `json:"frames"`     // frames that make up a window
-	Algorithm Algorithm     `json:"algorithm"`  // how the window is estimated
-	SoftRatio float64       `json:"soft_ratio"` // warn from this share of Requests on
-	OnOutage  OnOutage      `json:"on_outage"`  // how to decide while the store is away
-	// Strict limits never admit more than Requests in any window, on all processes together. See
-	// [Limit.MakeStrict].
-	Strict    bool          `json:"strict"`
-	LeaseWait time.Duration `json:"lease_wait"` // longest wait for permits; strict limits only
-	// Grants is the set of grants that the limit counts. Empty means all grants. Only limits for
-	// users may set it.
-	Grants Grants `json:"grants"`
+	// Unique in its list: letters, digits, -, _ and . Default per-minute.
+	Name string `json:"name,omitempty" schema:"pattern=^[A-Za-z0-9._-]+$,maxLength=32"`
+	// admitted requests per window; default 100
+	Requests int64 `json:"requests" schema:"minimum=1,maximum=1000000000"`
+	// Length with its unit, such as 60s, 1.5s or 24h: above 0 and at most 744h, in whole
+	// milliseconds. Default 60s.
+	Window time.Duration `json:"window" schema:"example=60s"`
+	// Frames that make up a window: more frames give a finer estimate. Default 1, and up to 60 for
+	// a strict limit, of at least 50ms each. They must divide the window into whole milliseconds,
+	// and be 1 unless the algorithm is sliding.
+	Frames int `json:"frames,omitempty" schema:"minimum=1,maximum=60"`
+	// how the window is estimated; default sliding
+	Algorithm Algorithm `json:"algorithm,omitempty" schema:"enum=sliding|weighted|fixed"`
+	// The client is warned from this share of the limit on. Default 0.8.
+	SoftRatio float64 `json:"soft_ratio,omitempty" schema:"exclusiveMinimum=0,maximum=1"`
+	// How the limit is decided while the store does not accept counts. share: every instance
+	// assumes that the others admit as much as itself, so together they admit about one limit.
+	// memory: each instance admits up to the whole limit. deny: nothing passes that cannot be
+	// counted for all. Default share, and always deny for a strict limit.
+	OnOutage OnOutage `json:"on_outage,omitempty" schema:"enum=share|memory|deny"`
+	// Never more than requests in any window, on all instances together, through any fault.
+	// Requests wait for permits that the store has counted before. The algorithm must be sliding.
+	Strict bool `json:"strict,omitempty"`
+	// Only for a strict limit: how long a request waits for permits at most, from 1ms to 5s.
+	// Default 50ms.
+	LeaseWait time.Duration `json:"lease_wait,omitempty" schema:"example=100ms"`
+	// Only in the list user: the limit counts and denies requests of these grants only. Absent:
+	// all grants.
+	Grants Grants `json:"grants,omitzero"`
 }
 
 // DefaultLimit is 100 requests per minute, sliding, with one frame per window, a warning from 80 %
@@ -207,11 +225,34 @@ func FormatWindow(d time.Duration) string {
 	return s
 }
 
+// ShowWindow writes a window in seconds such as 60s, or in whole minutes or hours if it is longer
+// than a minute and divisible.
+func ShowWindow(d time.Duration) string {
+	switch {
+	case d > time.Minute && d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d > time.Minute && d%time.Minute == 0:
+		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
+	case d%time.Second == 0:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	return d.String()
+}
+
+// window is a [Duration] in the form of ShowWindow.
+type window Duration
+
+// MarshalText writes it with ShowWindow.
+func (w window) MarshalText() ([]byte, error) { return []byte(ShowWindow(time.Duration(w))), nil }
+
+// UnmarshalText reads the output of MarshalText, and of [Duration].
+func (w *window) UnmarshalText(text []byte) error { return (*Duration)(w).UnmarshalText(text) }
+
 // jsonLimit is the JSON form of a limit.
 type jsonLimit struct {
 	Name      string    `json:"name"`
 	Requests  int64     `json:"requests"`
-	Window    Duration  `json:"window"`
+	Window    window    `json:"window"`
 	Frames    int       `json:"frames"`
 	Algorithm Algorithm `json:"algorithm"`
 	SoftRatio float64   `json:"soft_ratio"`
@@ -223,11 +264,11 @@ type jsonLimit struct {
 
 func (l *Limit) json() jsonLimit {
 	return jsonLimit{
-		l.Name, l.Requests, Duration(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, Duration(l.LeaseWait), l.Grants,
+		l.Name, l.Requests, window(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, Duration(l.LeaseWait), l.Grants,
 	}
 }
 
-// MarshalJSON writes times as [Duration].
+// MarshalJSON writes times as texts.
 func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
 // UnmarshalJSON reads the output of MarshalJSON. Absent fields get their values from
@@ -276,7 +317,7 @@ func (l *Limit) decode(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("limit: %w", err)
 	}
-	*l = Limit{j.Name, j.Requests, j.Window.Std(), j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, j.LeaseWait.Std(), j.Grants}
+	*l = Limit{j.Name, j.Requests, time.Duration(j.Window), j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, j.LeaseWait.Std(), j.Grants}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/limiter/activity"
+	"oauth-server/internal/ratelimit"
 )
 
 // Activity is the decisions of the last ten minutes: for one client, or for all clients that a
@@ -104,16 +105,16 @@ type Counters struct {
 type Counter struct {
 	ClientID string `json:"client_id"`
 	// null for the client itself (client_credentials), for a total and for a source
-	Username  *string `json:"username"`
-	Total     bool    `json:"total,omitempty"`  // of the client over all its users
-	Source    string  `json:"source,omitempty"` // of the client from this address; an IPv6 network is a /64
-	Candidate bool    `json:"candidate"`        // counted for a candidate, never enforced
-	Limit     Limit   `json:"limit"`            // at the last request: a change shows with the next one
-	Known     int64   `json:"g"`                // known to be in the database
-	InFlight  int64   `json:"i"`                // admitted here, not yet known to be in the database
-	Estimate  float64 `json:"estimate"`         // requests in the window
-	Remaining int64   `json:"remaining"`        // requests that would pass now
-	Usage     float64 `json:"usage"`            // share of the limit
+	Username  *string         `json:"username"`
+	Total     bool            `json:"total,omitempty"`  // of the client over all its users
+	Source    string          `json:"source,omitempty"` // of the client from this address; an IPv6 network is a /64
+	Candidate bool            `json:"candidate"`        // counted for a candidate, never enforced
+	Limit     ratelimit.Limit `json:"limit"`            // at the last request: a change shows with the next one
+	Known     int64           `json:"g"`                // known to be in the database
+	InFlight  int64           `json:"i"`                // admitted here, not yet known to be in the database
+	Estimate  float64         `json:"estimate"`         // requests in the window
+	Remaining int64           `json:"remaining"`        // requests that would pass now
+	Usage     float64         `json:"usage"`            // share of the limit
 	// when the next request passes if no others are sent; null: one would pass now
 	FreeAt   *time.Time `json:"free_at"`
 	LastSeen *time.Time `json:"last_seen"`          // when this instance last decided a request on it; null: never

@@ -1,7 +1,6 @@
 package adminapi
 
 import (
-	"strconv"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -9,79 +8,6 @@ import (
 
 // Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
-
-// Limit is a limit. The server always sends all fields, except that it sends strict and lease_wait
-// only for strict limits, and grants only for limits of certain grants. A client may omit fields
-// that have a default.
-type Limit struct {
-	// Unique in its list: letters, digits, -, _ and . Default per-minute.
-	Name string `json:"name,omitempty" schema:"pattern=^[A-Za-z0-9._-]+$,maxLength=32"`
-	// admitted requests per window; default 100
-	Requests int64 `json:"requests" schema:"minimum=1,maximum=1000000000"`
-	// Length with its unit, such as 60s, 1.5s or 24h: above 0 and at most 744h, in whole
-	// milliseconds. Default 60s.
-	Window string `json:"window" schema:"example=60s"`
-	// Frames that make up a window: more frames give a finer estimate. Default 1, and up to 60 for
-	// a strict limit, of at least 50ms each. They must divide the window into whole milliseconds,
-	// and be 1 unless the algorithm is sliding.
-	Frames int64 `json:"frames,omitempty" schema:"minimum=1,maximum=60"`
-	// how the window is estimated; default sliding
-	Algorithm string `json:"algorithm,omitempty" schema:"enum=sliding|weighted|fixed"`
-	// The client is warned from this share of the limit on. Default 0.8.
-	SoftRatio float64 `json:"soft_ratio,omitempty" schema:"exclusiveMinimum=0,maximum=1"`
-	// How the limit is decided while the store does not accept counts. share: every instance
-	// assumes that the others admit as much as itself, so together they admit about one limit.
-	// memory: each instance admits up to the whole limit. deny: nothing passes that cannot be
-	// counted for all. Default share, and always deny for a strict limit.
-	OnOutage string `json:"on_outage,omitempty" schema:"enum=share|memory|deny"`
-	// Never more than requests in any window, on all instances together, through any fault.
-	// Requests wait for permits that the store has counted before. The algorithm must be sliding.
-	Strict bool `json:"strict,omitempty"`
-	// Only for a strict limit: how long a request waits for permits at most, from 1ms to 5s.
-	// Default 50ms.
-	LeaseWait string `json:"lease_wait,omitempty" schema:"example=100ms"`
-	// Only in the list user: the limit counts and denies requests of these grants only. Absent:
-	// all grants.
-	Grants ratelimit.Grants `json:"grants,omitzero"`
-}
-
-// ShowLimit returns l as the API shows it.
-func ShowLimit(l ratelimit.Limit) Limit {
-	shown := Limit{
-		l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage), l.Strict, "", l.Grants,
-	}
-	if l.Strict {
-		shown.LeaseWait = l.LeaseWait.String()
-	}
-	return shown
-}
-
-// ShowLimits returns a list as the API shows it. It keeps nil, because an absent list differs from
-// an empty one.
-func ShowLimits(limits []ratelimit.Limit) []Limit {
-	if limits == nil {
-		return nil
-	}
-	out := make([]Limit, len(limits))
-	for i, l := range limits {
-		out[i] = ShowLimit(l)
-	}
-	return out
-}
-
-// ShowWindow writes a window in seconds such as 60s, or in whole minutes or hours if it is longer
-// than a minute and divisible.
-func ShowWindow(d time.Duration) string {
-	switch {
-	case d > time.Minute && d%time.Hour == 0:
-		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
-	case d > time.Minute && d%time.Minute == 0:
-		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
-	case d%time.Second == 0:
-		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
-	}
-	return d.String()
-}
 
 // Settings are the settings for all clients.
 type Settings struct {
@@ -96,13 +22,13 @@ type Settings struct {
 // Default applies to every client without its own policy.
 type Default struct {
 	// For each user of a client. At most 8 limits, like client; at most 4 in total and in source.
-	User   []Limit `json:"user"`
-	Client []Limit `json:"client"` // for each client: client_credentials
+	User   []ratelimit.Limit `json:"user"`
+	Client []ratelimit.Limit `json:"client"` // for each client: client_credentials
 	// for each client over all its users and grants, beside the other lists; absent: none
-	Total []Limit `json:"total,omitempty"`
+	Total []ratelimit.Limit `json:"total,omitempty"`
 	// For each client from each source address, over all its users and grants, beside the other
 	// lists. An IPv6 address counts by its /64. Absent: none.
-	Source []Limit `json:"source,omitempty"`
+	Source []ratelimit.Limit `json:"source,omitempty"`
 	// What a client gets for client_credentials over its limit: 429, or its last token for the
 	// same again, while a fifth of its life is left.
 	OverLimit string `json:"over_limit" schema:"enum=deny|reuse"`
@@ -128,12 +54,12 @@ type SettingsView struct {
 // Lists is what a policy, a tier and a candidate have in common: limits, and what happens to requests
 // over them.
 type Lists struct {
-	User   []Limit `json:"user,omitempty"`   // for each user of a client
-	Client []Limit `json:"client,omitempty"` // for a client itself: client_credentials
+	User   []ratelimit.Limit `json:"user,omitempty"`   // for each user of a client
+	Client []ratelimit.Limit `json:"client,omitempty"` // for a client itself: client_credentials
 	// for a client over all its users and grants, beside the other lists
-	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"`                              // for a client from each source address, beside the other lists
-	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
+	Total     []ratelimit.Limit `json:"total,omitempty"`
+	Source    []ratelimit.Limit `json:"source,omitempty"`                              // for a client from each source address, beside the other lists
+	OverLimit string            `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
 	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
@@ -142,7 +68,7 @@ type Lists struct {
 // ShowLists returns what p sets.
 func ShowLists(p *ratelimit.Policy) Lists {
 	return Lists{
-		User: ShowLimits(p.User), Client: ShowLimits(p.Client), Total: ShowLimits(p.Total), Source: ShowLimits(p.Source),
+		User: p.User, Client: p.Client, Total: p.Total, Source: p.Source,
 		OverLimit: string(p.OverLimit), Waits: ShowWaits(p.MaxWait, p.MaxWaiting), Ban: p.Ban, Criticality: p.Criticality.String(),
 	}
 }
@@ -174,12 +100,12 @@ type PolicyView struct {
 
 // Effective are the values in force for a client, from all sources.
 type Effective struct {
-	Mode    string  `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
-	Trusted bool    `json:"trusted"`
-	User    []Limit `json:"user"`             // for each user of the client without limits of its own
-	Client  []Limit `json:"client"`           // for the client itself
-	Total   []Limit `json:"total,omitempty"`  // for the client over all its users and grants; absent: none
-	Source  []Limit `json:"source,omitempty"` // for the client from each source address; absent: none
+	Mode    string            `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
+	Trusted bool              `json:"trusted"`
+	User    []ratelimit.Limit `json:"user"`             // for each user of the client without limits of its own
+	Client  []ratelimit.Limit `json:"client"`           // for the client itself
+	Total   []ratelimit.Limit `json:"total,omitempty"`  // for the client over all its users and grants; absent: none
+	Source  []ratelimit.Limit `json:"source,omitempty"` // for the client from each source address; absent: none
 	// for client_credentials over the limit: 429, or the last token again
 	OverLimit string `json:"over_limit" schema:"enum=deny|reuse"`
 	Waits
@@ -198,7 +124,7 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 		ban = &e.Ban.Ban
 	}
 	return Effective{
-		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()), Source: ShowLimits(e.Source.All()),
+		Mode: string(e.Mode), Trusted: e.Trusted, User: e.User.All(), Client: e.Client.All(), Total: e.Total.All(), Source: e.Source.All(),
 		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, Criticality: e.Criticality.String(), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }

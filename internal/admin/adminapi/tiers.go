@@ -1,6 +1,10 @@
 package adminapi
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
 
 // Tier is a named policy that clients' policies refer to. An absent field takes the value of the
 // settings.
@@ -35,9 +39,9 @@ type Tiers struct {
 
 // Override is the limits of one user of one client. They replace the client's list for its users.
 type Override struct {
-	ClientID string  `json:"client_id"`
-	Username string  `json:"username"` // in the form in which its requests are counted
-	User     []Limit `json:"user"`     // in place of the limits that the client has for its users
+	ClientID string            `json:"client_id"`
+	Username string            `json:"username"` // in the form in which its requests are counted
+	User     []ratelimit.Limit `json:"user"`     // in place of the limits that the client has for its users
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }

@@ -468,7 +468,7 @@ func assessPeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			known = known || !over && p.Count <= p.Limit.Requests && activity.Covers(p.Limit, l)
 		}
 		if !known {
-			v.why = fmt.Sprintf("no counter shows %d requests%s in %s; try a candidate first", l.Requests, ofGrants(l.Grants), adminapi.ShowWindow(l.Window))
+			v.why = fmt.Sprintf("no counter shows %d requests%s in %s; try a candidate first", l.Requests, ofGrants(l.Grants), ratelimit.ShowWindow(l.Window))
 		}
 	}
 	return v

@@ -153,7 +153,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	return adminapi.Settings{
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
-			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total), Source: adminapi.ShowLimits(s.Default.Source),
+			User: s.Default.User, Client: s.Default.Client, Total: s.Default.Total, Source: s.Default.Source,
 			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.Hides(),
 			Criticality: s.Default.Criticality.String(),
 			Waits:       adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
@@ -173,7 +173,7 @@ func showPolicy(clientID string, p *clientcfg.Value) adminapi.Policy {
 }
 
 func showOverride(clientID, username string, o *clientcfg.Value) adminapi.Override {
-	return adminapi.Override{ClientID: clientID, Username: username, User: adminapi.ShowLimits(o.User), Note: o.Note}
+	return adminapi.Override{ClientID: clientID, Username: username, User: o.User, Note: o.Note}
 }
 
 func showCandidate(name string, c *clientcfg.Value) adminapi.Candidate {

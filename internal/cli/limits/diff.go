@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/ratelimit"
 )
 
 // noDifference is the result of differences for equal documents.
@@ -85,7 +85,7 @@ func shortList(list []any) string {
 // shortItem writes a limit in the syntax of the flags, and any other value unchanged.
 func shortItem(item any) string {
 	raw, err := json.Marshal(item)
-	var l adminapi.Limit
+	var l ratelimit.Limit
 	if err != nil || json.Unmarshal(raw, &l) != nil {
 		return fmt.Sprint(item)
 	}

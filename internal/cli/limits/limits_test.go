@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestMaxWaitIsShown: where it is set; one that is 0 is not effective, and shown nevertheless.
@@ -52,7 +53,7 @@ func TestDifferences(t *testing.T) {
 		{`{}`, `{"username":"a\u001b[2J"}`, `username a\x1b[2J`}, // Printable
 		{`{"mode":"dry_run"}`, `{"mode":"enforce"}`, "mode dry_run -> enforce"},
 		{`{"mode":"off","note":"x"}`, `{}`, "no mode (was off); no note (was x)"},
-		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
+		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"name":"per-second","requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}]}`, "-"},
 		{`{"user":[{"requests":5,"window":"60s","on_outage":"share"}]}`, `{"user":[{"requests":5,"window":"60s","on_outage":"deny"}]}`, "user 5/60s -> 5/60s,on_outage=deny"},
 		{`{"user":[{"requests":5,"window":"60s","name":"per-minute"}]}`, `{"user":[{"requests":5,"window":"60s","name":"burst"}]}`, "user 5/60s -> 5/60s,name=burst"},
@@ -60,7 +61,7 @@ func TestDifferences(t *testing.T) {
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","strict":true,"lease_wait":"100ms"}]}`, "user 5/60s -> 5/60s,strict,lease_wait=100ms"},
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","grants":["password"]}]}`, "user 5/60s -> 5/60s,grants=password"},
 		{`{"user":[{"requests":5,"grants":["password","refresh_token"]}]}`, `{"user":[{"requests":5,"grants":["refresh_token","password"]}]}`, "-"},
-		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/1m30s"},
+		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/90s"},
 		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
 		{`null`, `{"username":null}`, "-"},
@@ -83,7 +84,7 @@ func TestSharedLists(t *testing.T) {
 		"user": "10/60s", "client": "10/60s", "total": "1000/60s,name=total-per-minute 5000/1h,name=hourly",
 		"source": "200/60s,name=source-per-minute",
 	} {
-		list, _ := doc[field].([]adminapi.Limit)
+		list, _ := doc[field].([]ratelimit.Limit)
 		check.Equal(t, field, syntax.ShowLimits(list), want)
 	}
 	patch, err := nullPatch([]string{"source"}, true)

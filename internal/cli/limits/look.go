@@ -128,7 +128,7 @@ func (l *limits) counterRow(k adminapi.Counter) []string {
 		client += " (candidate)"
 	}
 	return []string{
-		client, user, syntax.ShowLimits([]adminapi.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
+		client, user, syntax.ShowLimits([]ratelimit.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
 		l.used(k.Usage), free,
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/ratelimit"
 )
 
 // limitFlags are the flags that take limits.
@@ -100,7 +100,7 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 	if err != nil {
 		return err
 	}
-	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client, "total": p.Total} {
+	for name, list := range map[string][]ratelimit.Limit{"user": p.User, "client": p.Client, "total": p.Total} {
 		if len(list) > 0 {
 			doc[name] = list
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/ratelimit"
 )
@@ -13,7 +12,7 @@ import (
 const sharedHeading = "SHARED LIMITS"
 
 // showShared writes both lists with their names; empty if both lists are empty.
-func showShared(total, source []adminapi.Limit) string {
+func showShared(total, source []ratelimit.Limit) string {
 	var parts []string
 	if len(total) > 0 {
 		parts = append(parts, "total "+syntax.ShowLimits(total))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/ratelimit"
@@ -43,7 +42,7 @@ func (f *policyFiles) applied() (under string, files []simulate.PolicyFile, err 
 		}
 		add("built in", text)
 	}
-	limit := syntax.ShowLimit(adminapi.ShowLimit(ratelimit.DefaultLimit()))
+	limit := syntax.ShowLimit(ratelimit.DefaultLimit())
 	switch {
 	case given == "":
 		under = "the built-in limits, " + limit
@@ -73,7 +72,7 @@ func (f *policyFiles) builtIn() (lists map[string]any, of []string) {
 		limits []ratelimit.Limit
 	}{{"user", all.User}, {"client", all.Client}} {
 		if !given[list.name] {
-			lists[list.name] = adminapi.ShowLimits(list.limits)
+			lists[list.name] = list.limits
 			of = append(of, list.name+"s")
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
@@ -44,7 +43,7 @@ func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	}
 	for name, list := range map[string][]ratelimit.Limit{"user": user, "client": client} {
 		if len(list) > 0 {
-			lists[name] = adminapi.ShowLimits(list)
+			lists[name] = list
 		}
 	}
 	settings["default"] = lists

@@ -11,10 +11,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
@@ -188,24 +188,29 @@ func Short(section string, value json.RawMessage) json.RawMessage {
 		return len(documentFields)
 	}
 	slices.SortStableFunc(fields, func(a, b jsonField) int { return rank(a) - rank(b) })
-	out := []byte("{")
+	var out []jsonField
 	for _, m := range fields {
 		switch m.name {
 		case "default":
-			m.value = Short(section, m.value)
+			if m.value = Short(section, m.value); string(m.value) == "{}" {
+				continue
+			}
 		case "user", "client", "total", "source":
 			m.value = shortLimits(m.value)
 		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			return value
-		}
-		if m.name == "default" && string(m.value) == "{}" {
-			continue
-		}
-		if len(out) > 1 {
+		out = append(out, m)
+	}
+	return object(out)
+}
+
+// object is the inverse of members.
+func object(fields []jsonField) json.RawMessage {
+	out := []byte("{")
+	for i, m := range fields {
+		if i > 0 {
 			out = append(out, ',')
 		}
+		name, _ := json.Marshal(m.name) // a text never fails
 		out = append(append(append(out, name...), ':'), m.value...)
 	}
 	return append(out, '}')
@@ -218,23 +223,18 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 	if json.Unmarshal(raw, &items) != nil {
 		return raw
 	}
-	out := []adminapi.Limit{}
-	for _, item := range items {
+	out := make([]json.RawMessage, len(items))
+	for i, item := range items {
 		fields, ok := members(item)
 		if !ok || slices.ContainsFunc(fields, func(m jsonField) bool { return slices.Contains([]string{"null", "0", `""`}, string(m.value)) }) {
 			return raw
 		}
-		l, usual, ok := completeLimit(item)
-		if !ok {
+		var l ratelimit.Limit
+		v, err := strict.ParseJSON(item)
+		if err != nil || v.Decode(&l, nil) != nil {
 			return raw
 		}
-		if window, err := time.ParseDuration(l.Window); err == nil {
-			l.Window = adminapi.ShowWindow(window)
-		}
-		if wait, err := time.ParseDuration(l.LeaseWait); err == nil {
-			l.LeaseWait = wait.String()
-		}
-		out = append(out, withoutUsual(l, usual))
+		out[i] = shortLimit(&l)
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
@@ -243,20 +243,25 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// completeLimit reads a limit and fills missing fields with the default values, which it also
-// returns.
-func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
-	read := func() bool {
-		usual = usualLimit(l)
-		l = usual
-		d := json.NewDecoder(bytes.NewReader(item))
-		d.DisallowUnknownFields()
-		return d.Decode(&l) == nil
+// optionalFields are the fields of a limit that are left out if they have their defaults.
+var optionalFields = []string{"frames", "algorithm", "soft_ratio", "on_outage", "lease_wait"}
+
+// shortLimit returns a limit without the optional fields that have their defaults.
+func shortLimit(l *ratelimit.Limit) json.RawMessage {
+	usual := fieldsOf(usualLimit(l))
+	return object(slices.DeleteFunc(fieldsOf(*l), func(m jsonField) bool {
+		return slices.Contains(optionalFields, m.name) &&
+			slices.ContainsFunc(usual, func(u jsonField) bool { return u.name == m.name && bytes.Equal(u.value, m.value) })
+	}))
+}
+
+func fieldsOf(l ratelimit.Limit) []jsonField {
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // it was decoded from JSON
 	}
-	if ok = read(); ok && l.Strict {
-		ok = read()
-	}
-	return l, usual, ok
+	fields, _ := members(b)
+	return fields
 }
 
 // ReadFile reads a file of limits, up to a maximum size.

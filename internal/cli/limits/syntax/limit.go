@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict/fielderr"
@@ -17,59 +16,44 @@ import (
 // ParseLimit reads
 // REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D][,grants=G+G].
 // The error lists all problems with their fields.
-func ParseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
-	head, options, _ := strings.Cut(spec, ",")
+func ParseLimit(spec string) (l ratelimit.Limit, errs fielderr.Errors) {
+	head, text, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
 		errs.Add("", "limit %q: expected REQUESTS/WINDOW, such as 10/60s", spec)
 		return l, errs
 	}
 	var err error
+	l = ratelimit.DefaultLimit()
 	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
 		errs.Add("requests", "%q is not a number of requests", requests)
 	}
-	full := ratelimit.DefaultLimit()
-	if full.Window, err = time.ParseDuration(window); err != nil {
+	if l.Window, err = time.ParseDuration(window); err != nil {
 		errs.Add("window", "%q is not a duration with a unit, such as 60s", window)
 	} else {
-		l.Name = nameOfWindow(full.Window, window)
+		l.Name = nameOfWindow(l.Window, window)
 	}
-	l.Window = window
+	options := slices.DeleteFunc(strings.Split(text, ","), func(option string) bool { return option == "" })
+	if slices.Contains(options, "strict") { // the other options take precedence
+		l.MakeStrict()
+	}
 	var given []string
-	for option := range strings.SplitSeq(options, ",") {
+	for _, option := range options {
 		name, _, _ := strings.Cut(option, "=")
-		switch {
-		case option == "":
-			continue
-		case slices.Contains(given, name):
+		if slices.Contains(given, name) {
 			errs.Add("", "%s is given twice", name)
-		default:
+		} else {
 			setOption(&l, option, &errs)
 		}
 		given = append(given, name)
 	}
-	if l.Strict {
-		full.MakeStrict()
-	}
-	full.Requests = l.Requests
-	full.Name = cmp.Or(l.Name, full.Name)
-	full.Frames = cmp.Or(int(l.Frames), full.Frames)
-	full.Algorithm = cmp.Or(ratelimit.Algorithm(l.Algorithm), full.Algorithm)
-	full.SoftRatio = cmp.Or(l.SoftRatio, full.SoftRatio)
-	full.OnOutage = cmp.Or(ratelimit.OnOutage(l.OnOutage), full.OnOutage)
-	full.Grants = l.Grants
-	if l.LeaseWait != "" {
-		if full.LeaseWait, err = time.ParseDuration(l.LeaseWait); err != nil {
-			errs.Add("lease_wait", "%q is not a duration with a unit, such as 100ms", l.LeaseWait)
-		}
-	}
-	errs.AddUnreported(fielderr.Of(full.Validate()))
+	errs.AddUnreported(fielderr.Of(l.Validate()))
 	return l, errs
 }
 
-func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
+func setOption(l *ratelimit.Limit, option string, errs *fielderr.Errors) {
 	name, value, ok := strings.Cut(option, "=")
-	if l.Strict = l.Strict || option == "strict"; option == "strict" {
+	if option == "strict" {
 		return
 	}
 	if slices.Contains(ratelimit.GrantNames(), option) {
@@ -85,27 +69,29 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	case "name":
 		l.Name = value
 	case "algorithm":
-		l.Algorithm = value
+		l.Algorithm = ratelimit.Algorithm(value)
 	case "on_outage":
-		l.OnOutage = value
+		l.OnOutage = ratelimit.OnOutage(value)
 	case "strict":
 		errs.Add("strict", "takes no value; omit it for a limit that is not strict")
 	case "lease_wait":
-		l.LeaseWait = value
+		if l.LeaseWait, err = time.ParseDuration(value); err != nil {
+			errs.Add("lease_wait", "%q is not a duration with a unit, such as 100ms", value)
+		}
 	case "grants":
 		if err = l.Grants.SetList(strings.Split(value, "+")); err != nil {
 			*errs = append(*errs, fielderr.Of(err).Under("grants")...)
 		}
 	case "frames":
-		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
+		if l.Frames, err = strconv.Atoi(value); err != nil {
 			errs.Add("frames", "%q is not a number", value)
-		} else if l.Frames < 1 { // 0 would be omitted from the JSON and mean the default
+		} else if l.Frames < 1 {
 			errs.Add("frames", "must be at least 1, not %s", value)
 		}
 	case "soft":
 		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err != nil {
 			errs.Add("soft_ratio", "%q is not a number", value)
-		} else if l.SoftRatio <= 0 { // 0 would be omitted from the JSON and mean the default
+		} else if l.SoftRatio <= 0 {
 			errs.Add("soft_ratio", "must be more than 0, not %s", value)
 		}
 	default:
@@ -124,7 +110,7 @@ func nameOfWindow(d time.Duration, text string) string {
 }
 
 // ParseLimits reads the values of a flag.
-func ParseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielderr.Errors) {
+func ParseLimits(flag string, specs []string) (out []ratelimit.Limit, errs fielderr.Errors) {
 	for i, spec := range specs {
 		l, wrong := ParseLimit(spec)
 		if slices.Contains(SharedLists, flag) && !strings.Contains(spec, ",name=") {
@@ -136,7 +122,7 @@ func ParseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielde
 }
 
 // ShowLimits writes limits in the syntax of the flags, without defaults.
-func ShowLimits(limits []adminapi.Limit) string {
+func ShowLimits(limits []ratelimit.Limit) string {
 	out := make([]string, len(limits))
 	for i, l := range limits {
 		out[i] = ShowLimit(l)
@@ -145,29 +131,29 @@ func ShowLimits(limits []adminapi.Limit) string {
 }
 
 // ShowLimit writes a limit in the syntax of the flags, without defaults.
-func ShowLimit(l adminapi.Limit) string {
-	l = withoutUsual(l, usualLimit(l))
-	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
+func ShowLimit(l ratelimit.Limit) string {
+	usual := usualLimit(&l)
+	spec := fmt.Sprintf("%d/%s", l.Requests, ratelimit.ShowWindow(l.Window))
 	if !isUsualName(l.Name, l.Window) {
 		spec += ",name=" + l.Name
 	}
-	if l.Frames != 0 {
+	if l.Frames != usual.Frames {
 		spec += fmt.Sprintf(",frames=%d", l.Frames)
 	}
-	if l.Algorithm != "" {
-		spec += ",algorithm=" + l.Algorithm
+	if l.Algorithm != usual.Algorithm {
+		spec += ",algorithm=" + string(l.Algorithm)
 	}
-	if l.SoftRatio != 0 {
+	if l.SoftRatio != usual.SoftRatio {
 		spec += fmt.Sprintf(",soft=%v", l.SoftRatio)
 	}
-	if l.OnOutage != "" {
-		spec += ",on_outage=" + l.OnOutage
+	if l.OnOutage != usual.OnOutage {
+		spec += ",on_outage=" + string(l.OnOutage)
 	}
 	if l.Strict {
 		spec += ",strict"
 	}
-	if l.LeaseWait != "" {
-		spec += ",lease_wait=" + l.LeaseWait
+	if l.LeaseWait != usual.LeaseWait {
+		spec += ",lease_wait=" + l.LeaseWait.String()
 	}
 	if l.Grants != 0 {
 		spec += ",grants=" + strings.Join(l.Grants.Names(), "+")
@@ -175,49 +161,25 @@ func ShowLimit(l adminapi.Limit) string {
 	return spec
 }
 
-// withoutUsual returns the limit without the optional fields that equal the defaults.
-func withoutUsual(l, usual adminapi.Limit) adminapi.Limit {
-	l.Frames, l.Algorithm = unlessUsual(l.Frames, usual.Frames), unlessUsual(l.Algorithm, usual.Algorithm)
-	l.SoftRatio, l.OnOutage = unlessUsual(l.SoftRatio, usual.SoftRatio), unlessUsual(l.OnOutage, usual.OnOutage)
-	l.LeaseWait = unlessUsual(l.LeaseWait, usual.LeaseWait)
-	return l
-}
-
-// unlessUsual returns the value, or the zero value if it equals the default.
-func unlessUsual[V comparable](value, usual V) (none V) {
-	if value == usual {
-		return none
-	}
-	return value
-}
-
 // usualLimit returns the defaults of a limit's optional fields. For a strict limit they depend on
 // its window.
-func usualLimit(l adminapi.Limit) adminapi.Limit {
+func usualLimit(l *ratelimit.Limit) ratelimit.Limit {
 	usual := ratelimit.DefaultLimit()
-	if window, err := time.ParseDuration(l.Window); err == nil && l.Strict {
-		usual.Window = window
+	if usual.Window = l.Window; l.Strict {
 		usual.MakeStrict()
 	}
-	return adminapi.ShowLimit(usual)
+	return usual
 }
 
 // isUsualName reports whether name is the default name of a limit with that window. The window may
 // have been written differently when the name was set.
-func isUsualName(name, window string) bool {
-	if name == "" || name == "per-"+window {
-		return true
-	}
-	d, err := time.ParseDuration(window)
-	if err != nil {
-		return false
-	}
-	if usual, is := windowNames[d]; is {
+func isUsualName(name string, window time.Duration) bool {
+	if usual, is := windowNames[window]; is {
 		return name == usual
 	}
 	text, _ := strings.CutPrefix(name, "per-")
 	given, err := time.ParseDuration(text)
-	return err == nil && given == d
+	return err == nil && given == window
 }
 
 // ParsePercent reads 5% or 5.
