@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/config"
 )
 
@@ -123,10 +124,13 @@ const certificateCheck = 10 * time.Second
 type certificate struct {
 	cfg      config.TLS
 	clientCA string // file; empty: no client certificates
-	log      *slog.Logger
-	seen     []byte // contents of all files at the last read
-	refused  error  // why they are not served, or nil
-	current  atomic.Pointer[identity]
+	// local is served to commands on this machine. Nil: they get the same certificate as others. It
+	// is set before config is called.
+	local   *tls.Certificate
+	log     *slog.Logger
+	seen    []byte // contents of all files at the last read
+	refused error  // why they are not served, or nil
+	current atomic.Pointer[identity]
 }
 
 // identity holds the parsed contents of the files.
@@ -208,7 +212,10 @@ func (c *certificate) reload(ctx context.Context) error {
 func (c *certificate) config() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if c.local != nil && hello.ServerName == adminlocal.ServerName {
+				return c.local, nil
+			}
 			return &c.current.Load().pair, nil
 		},
 	}

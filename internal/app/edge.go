@@ -84,6 +84,11 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e.ops.WriteTimeout = slowestScrape
 	e.ops.RegisterOnShutdown(e.admin.EndProfiles)
 	if f.adminCert != nil {
+		if e.local != nil {
+			if f.adminCert.local, err = e.local.Certificate(); err != nil {
+				return nil, err
+			}
+		}
 		e.ops.TLSConfig = f.adminCert.config()
 	}
 	return e, nil

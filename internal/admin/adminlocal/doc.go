@@ -4,5 +4,6 @@
 // if no server held it, so the key grants no additional rights.
 //
 // The key lasts as long as the server runs. Before a command sends anything, the server proves that
-// it has the same key, because another program may now listen at a left-over address.
+// it has the same key, because another program may now listen at a left-over address. With TLS the
+// connection itself is the proof, with a certificate derived from the key.
 package adminlocal

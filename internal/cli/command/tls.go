@@ -71,16 +71,6 @@ func withTLS(cfg *tls.Config) http.RoundTripper {
 	return transport
 }
 
-// ToThisMachine returns a copy of a transport of [TLSFiles.Transports] for addresses on this machine. It
-// does not verify the certificate, which is issued for the names that clients use. The caller sends no
-// secret before the server has proved itself in another way.
-func ToThisMachine(transport http.RoundTripper) http.RoundTripper {
-	t := transport.(*http.Transport).Clone() //nolint:forcetypeassert // see withTLS
-	t.Proxy = nil
-	t.TLSClientConfig.InsecureSkipVerify = true
-	return t
-}
-
 // ImportAtOnce is the number of lines stored concurrently. It is below the number of connections
 // that one source may open to the admin address of a server with a low limit on open files.
 const ImportAtOnce = 24

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/admin/adminclient"
+	"oauth-server/internal/admin/adminlocal"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/tokenclient"
 	"oauth-server/internal/clientcfg"
@@ -35,7 +36,7 @@ type API struct {
 	noCache          bool
 	Timeout          time.Duration
 	saidAge          bool
-	local            bool // the server was found by its data file
+	local            *adminlocal.Access // of the server, if found by its data file
 
 	api  *adminclient.Client // made by Connect
 	mu   sync.Mutex          // guards kept
@@ -99,8 +100,8 @@ func (l *API) Connect() (*adminclient.Client, error) {
 	if calls.Transport, l.tokens.Transport, err = l.TLS.Transports(l.Env); err != nil {
 		return nil, err
 	}
-	if l.local {
-		calls.Transport = command.ToThisMachine(calls.Transport)
+	if l.local != nil {
+		calls.Transport = l.local.Transport(calls.Transport)
 	}
 	if l.issuer == "" || l.issuer == strings.TrimRight(l.Server, "/") { // the issuer may require the client certificate
 		l.tokens.Transport = calls.Transport

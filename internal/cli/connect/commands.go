@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/user"
@@ -172,7 +171,7 @@ func (l *API) Holder(ctx context.Context, dataFile string, held error) (*admincl
 	if l.token == "" && l.clientID == "" { // no flags given: the key is enough
 		l.token = access.Token()
 	}
-	l.Server, l.local = access.URL, true
+	l.Server, l.local = access.URL, &access
 	api, err := l.Connect()
 	if err != nil {
 		return nil, err
@@ -185,9 +184,6 @@ func (l *API) Holder(ctx context.Context, dataFile string, held error) (*admincl
 	return api, nil
 }
 
-// maxProofBody is more than the body of a health check, in bytes.
-const maxProofBody = 4 << 10
-
 // Prove returns an error unless the server at the address proves that it has the key in access.
 func (l *API) Prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
@@ -198,11 +194,16 @@ func (l *API) Prove(ctx context.Context, api *adminclient.Client, access *adminl
 	}
 	challenge := secret.ID()
 	req.Header.Set(adminlocal.ChallengeHeader, challenge)
-	res, err := api.HTTP.Do(req)
+	client := *api.HTTP
+	client.Transport = access.Transport(client.Transport) // may be for the key of an earlier server
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if errors.Is(err, adminlocal.ErrOther) {
+		return fmt.Errorf("another server answers at %s", access.URL)
+	}
 	if err != nil {
 		return fmt.Errorf("its admin address does not answer: %w", err)
 	}
-	_, _ = io.CopyN(io.Discard, res.Body, maxProofBody) // the next request then uses the same connection
 	_ = res.Body.Close()
 	if !hmac.Equal([]byte(res.Header.Get(adminlocal.ProofHeader)), []byte(access.Proof(challenge))) {
 		return fmt.Errorf("another server answers at %s", access.URL)

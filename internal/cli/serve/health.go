@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ A gateway needs one, because it passes all other requests to its upstream.
 			if err != nil {
 				return err
 			}
-			err = showHealth(ctx, c, &http.Client{Transport: command.ToThisMachine(transport)}, own)
+			err = showHealth(ctx, c, &http.Client{Transport: toThisMachine(transport)}, own)
 			if down := (*net.OpError)(nil); errors.As(err, &down) {
 				err = fmt.Errorf("%w; if the server has another address, give health the same --config, --listen or --admin-listen", err)
 			}
@@ -167,6 +168,19 @@ func sameFile(root fs.FS, a, b string) bool {
 	}
 	second, err := fs.Stat(root, b)
 	return err == nil && os.SameFile(first, second)
+}
+
+// toThisMachine returns a transport for addresses on this machine. It does not verify the
+// certificate, which is issued for the names that clients use. This is safe because a health check
+// sends no secret.
+func toThisMachine(transport http.RoundTripper) http.RoundTripper {
+	t := transport.(*http.Transport).Clone() //nolint:forcetypeassert // see transports
+	t.Proxy = nil
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t.TLSClientConfig.InsecureSkipVerify = true
+	return t
 }
 
 func showHealth(ctx context.Context, c *command.Env, client *http.Client, url string) error {
