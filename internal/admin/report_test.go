@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,8 +28,18 @@ func (w *instance) publish() {
 
 func (w *instance) beat(id string, report []byte) {
 	w.t.Helper()
-	_, _, err := w.store.heartbeats.Beat(w.t.Context(), syncer.Instance{ID: id, Report: report}, time.Minute)
-	check.OK(w.t, err)
+	w.store.heartbeats[id] = syncer.Instance{ID: id, Report: report, Beaten: w.store.clock.Now()}
+}
+
+// heartbeats are the heartbeats of instances, by ID.
+type heartbeats map[string]syncer.Instance
+
+// Reports implements [admin.Reports].
+func (s *shared) Reports(_ context.Context, ttl time.Duration) (list []syncer.Instance, err error) {
+	for _, id := range slices.Sorted(maps.Keys(s.heartbeats)) {
+		list = append(list, s.heartbeats[id])
+	}
+	return syncer.Living(list, s.clock.Now(), ttl), s.noReports
 }
 
 func TestInstancesTellHowFreshTheyAre(t *testing.T) {
@@ -87,16 +99,9 @@ func TestInstanceWithoutReport(t *testing.T) {
 	}
 }
 
-// noReports is a store with unreachable reports.
-type noReports struct{}
-
-func (noReports) Reports(context.Context, time.Duration) ([]syncer.Instance, error) {
-	return nil, errors.New("no database")
-}
-
 func TestReportsCannotBeRead(t *testing.T) {
 	store := openStore(t)
-	store.reports = noReports{}
+	store.noReports = errors.New("no database")
 	w := newInstance(t, "i-1", store, file())
 	w.get("/instances").has("instances.#=1")
 	w.change("PATCH", "/settings?validate=true", `{}`).has("effect.incomplete=true")
@@ -108,7 +113,7 @@ func TestSweepAudit(t *testing.T) {
 		w, audit := newInstance(t, "i-1", store, file()), &trail{}
 		api, err := admin.New(admin.Options{
 			Issuer: "x", Instance: func() string { return "i-1" }, Tokens: w.tokens, Users: store, Clients: w.clients, Policies: w.policies, Resets: w.resets, Counters: w.counters,
-			Activity: w.recorder, Bans: w.bans, Reports: store.heartbeats, Registry: store, Events: audit, AuditKept: 400 * 24 * time.Hour,
+			Activity: w.recorder, Bans: w.bans, Reports: store, Registry: store, Events: audit, AuditKept: 400 * 24 * time.Hour,
 		})
 		check.OK(t, err)
 		check.OK(t, api.SweepAudit(t.Context()))

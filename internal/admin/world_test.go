@@ -33,7 +33,6 @@ import (
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
-	"oauth-server/internal/syncer/memstore"
 )
 
 func TestMain(m *testing.M) {
@@ -72,8 +71,8 @@ func (u users) User(ctx context.Context, name string) (accounts.User, error) {
 type shared struct {
 	repositories.Store
 	clock      *testworld.Clock
-	heartbeats *memstore.Store
-	reports    admin.Reports // heartbeats, unless a test replaces them
+	heartbeats heartbeats
+	noReports  error // why the reports cannot be read
 }
 
 // instance is one process with its admin API. Several instances share a store.
@@ -148,8 +147,7 @@ func sharedOn(t *testing.T, store repositories.Store) *shared {
 		check.OK(t, store.PutAll(t.Context(), table, records))
 	}
 	c := &testworld.Clock{}
-	heartbeats := &memstore.Store{Clock: c.Now}
-	return &shared{store, c, heartbeats, heartbeats}
+	return &shared{store, c, heartbeats{}, nil}
 }
 
 // Now replaces the time of this machine.
@@ -209,7 +207,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	o := admin.Options{
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
-		Policies: w.policies, Resets: w.resets, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+		Policies: w.policies, Resets: w.resets, Reports: store, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
 		AuditKept: 400 * 24 * time.Hour, Stored: store, Users: users{store}, Registry: store, Events: store, Bans: w.bans,
 	}
 	for _, c := range change {

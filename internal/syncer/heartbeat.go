@@ -136,7 +136,9 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading
 	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
 		s.outage.begin(began, s.elapsed()) // an idle instance makes no exchanges, so only this failure can begin an outage
-		s.countOthers(ctx)
+		if s.instances != nil && s.alive.Load() == nil {
+			s.sync.SetInstances(assumedInstances)
+		}
 		return nil, nil
 	}
 	s.beaten.Store(int64(began+s.elapsed()) / 2)
@@ -145,43 +147,25 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading
 	if s.identity.stored(previous) {
 		s.takeNewID(self.ID)
 	}
-	s.setAlive(alive, len(alive))
+	s.setAlive(alive)
 	if s.instances == nil {
 		return alive, nil
 	}
 	return alive, clock.NewReading(s.ownBeat(alive), s.began.Add(began), s.began.Add(began+took))
 }
 
-// assumedInstances is the number of instances to assume while the store has never been read.
+// assumedInstances is the number of instances to assume while no heartbeat was stored.
 const assumedInstances = 10
 
-// countOthers reads which instances are alive when this one cannot store a heartbeat. It does
-// nothing if it has read them before.
-func (s *Syncer) countOthers(ctx context.Context) {
-	if s.instances == nil || s.alive.Load() != nil {
-		return
-	}
-	_, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
-		others, err := s.instances.Alive(ctx, beatsToLive*s.cfg.Beat)
-		if err == nil {
-			s.setAlive(others, len(others)+1)
-		}
-		return err
-	})
-	if err != nil {
-		s.sync.SetInstances(assumedInstances)
-	}
-}
-
-// setAlive sets which instances are alive, and how many there are with this one.
-func (s *Syncer) setAlive(alive []Instance, n int) {
+// setAlive sets which instances are alive, including this one.
+func (s *Syncer) setAlive(alive []Instance) {
 	ids := make(map[string]bool, len(alive))
 	for _, i := range alive {
 		ids[i.ID] = true
 	}
 	s.alive.Store(&ids)
-	s.stats.instances.Store(int64(n))
-	s.sync.SetInstances(n)
+	s.stats.instances.Store(int64(len(alive)))
+	s.sync.SetInstances(len(alive))
 }
 
 // peerTimes returns the process times of the other instances now. Each is the time in the heartbeat

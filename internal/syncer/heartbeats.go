@@ -114,32 +114,6 @@ func (h *Heartbeats) list(ctx context.Context, q store.Query) (all []Instance, e
 	return all, err
 }
 
-// LastLiving returns the instances that were alive at the newest heartbeat, except for heartbeats
-// that are ttl or more ahead of now.
-func LastLiving(all []Instance, now time.Time, ttl time.Duration) []Instance {
-	var newest time.Time
-	for _, i := range all {
-		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
-			newest = i.Beaten
-		}
-	}
-	return Living(all, newest, ttl)
-}
-
-// Alive implements [Instances].
-func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
-	now, all, err := h.now(ctx, withoutReports)
-	return LastLiving(all, now, ttl), err
-}
-
-// now reads the time of the store and all heartbeats.
-func (h *Heartbeats) now(ctx context.Context, q store.Query) (now time.Time, all []Instance, err error) {
-	if now, err = h.beats.Backend.Now(ctx); err == nil {
-		all, err = h.list(ctx, q)
-	}
-	return now, all, err
-}
-
 // Leave implements [Instances].
 func (h *Heartbeats) Leave(ctx context.Context, id string) error {
 	return h.beats.Backend.Delete(ctx, instancesTable, nil, id)
@@ -148,6 +122,10 @@ func (h *Heartbeats) Leave(ctx context.Context, id string) error {
 // Reports returns the instances that have beaten within ttl, by the clock of the store, with their reports,
 // ordered by ID.
 func (h *Heartbeats) Reports(ctx context.Context, ttl time.Duration) ([]Instance, error) {
-	now, all, err := h.now(ctx, store.Query{})
+	now, err := h.beats.Backend.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.list(ctx, store.Query{})
 	return Living(all, now, ttl), err
 }

@@ -32,6 +32,7 @@ type wrapped struct {
 	calls    atomic.Int64
 	now      func() (time.Time, error)
 	beat     func(store func()) error // handles a heartbeat; nil: store it
+	report   atomic.Value             // of the latest heartbeat, as a string
 }
 
 // Exchange implements [exchange.Store].
@@ -56,6 +57,7 @@ func (w *wrapped) Now(ctx context.Context) (time.Time, error) {
 
 // Beat implements [syncer.Instances].
 func (w *wrapped) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
+	w.report.Store(string(self.Report))
 	store := func() { alive, previous, err = w.Store.Beat(context.WithoutCancel(ctx), self, ttl) }
 	if w.beat == nil {
 		store()

@@ -10,14 +10,11 @@ type Instances interface {
 	// Beat stores the record of this instance, with the time of the store as Beaten. It returns the
 	// records of all instances that have beaten within ttl by the same clock, including this one,
 	// ordered by ID, without their reports. The Beaten of this one MUST be a time during the call:
-	// it is also a reading of the clock. Older records may be deleted. Beat, Alive and Reports
-	// ignore a record that is ahead of that clock by ttl or more.
+	// it is also a reading of the clock. Older records may be deleted. Beat ignores a record that is
+	// ahead of that clock by ttl or more.
 	//
 	// previous is the Nonce that the record of this instance had before; empty if it had no record.
 	Beat(ctx context.Context, self Instance, ttl time.Duration) (alive []Instance, previous string, err error)
-	// Alive returns the instances that had beaten within ttl before the newest heartbeat, ordered
-	// by ID, without their reports. It is for an instance that cannot store a heartbeat.
-	Alive(ctx context.Context, ttl time.Duration) ([]Instance, error)
 	// Leave deletes the record of the instance. A missing record is no error.
 	Leave(ctx context.Context, id string) error
 }

@@ -369,14 +369,6 @@ func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration
 	return alive, previous, err
 }
 
-// Alive implements [syncer.Instances].
-func (p *port) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
-	if err := p.send(ctx); err != nil {
-		return nil, err
-	}
-	return p.net.db.Alive(ctx, ttl)
-}
-
 // Leave implements [syncer.Instances].
 func (p *port) Leave(ctx context.Context, id string) error {
 	if err := p.send(ctx); err != nil {

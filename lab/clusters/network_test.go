@@ -241,11 +241,6 @@ func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration
 	return b.alive, b.previous, err
 }
 
-// Alive implements [syncer.Instances].
-func (p *port) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
-	return send(ctx, p, func(ctx context.Context) ([]syncer.Instance, error) { return p.db.store.Alive(ctx, ttl) })
-}
-
 // Leave implements [syncer.Instances].
 func (p *port) Leave(ctx context.Context, id string) error {
 	_, err := send(ctx, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.db.store.Leave(ctx, id) })

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -10,57 +9,29 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// heartbeats calls do with the heartbeats, unless ctx has ended. It returns all of them afterwards,
-// ordered by ID and without reports.
-func (s *Store) heartbeats(ctx context.Context, do func(all map[string]syncer.Instance)) (list []syncer.Instance, err error) {
+// Beat implements [syncer.Instances]. Heartbeats never expire, and their reports are not kept.
+func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instances == nil {
 		s.instances = map[string]syncer.Instance{}
 	}
-	do(s.instances)
+	previous = s.instances[self.ID].Nonce
+	self.Beaten, self.Report = s.now(), nil
+	s.instances[self.ID] = self
 	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
-		i := s.instances[id]
-		i.Report = nil
-		list = append(list, i)
+		alive = append(alive, s.instances[id])
 	}
-	return list, nil
-}
-
-// Beat implements [syncer.Instances]. Records never expire.
-func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
-	now := s.now()
-	self.Beaten, self.Report = now, bytes.Clone(self.Report)
-	alive, err = s.heartbeats(ctx, func(all map[string]syncer.Instance) { previous, all[self.ID] = all[self.ID].Nonce, self })
-	return syncer.Living(alive, now, ttl), previous, err
-}
-
-// Alive implements [syncer.Instances].
-func (s *Store) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
-	list, err := s.heartbeats(ctx, func(map[string]syncer.Instance) {})
-	return syncer.LastLiving(list, s.now(), ttl), err
+	return syncer.Living(alive, self.Beaten, ttl), previous, nil
 }
 
 // Leave implements [syncer.Instances].
 func (s *Store) Leave(ctx context.Context, id string) error {
-	_, err := s.heartbeats(ctx, func(all map[string]syncer.Instance) { delete(all, id) })
-	return err
-}
-
-// Reports returns the live instances with their reports, for the admin API.
-func (s *Store) Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
-	reports := map[string][]byte{}
-	list, err := s.heartbeats(ctx, func(all map[string]syncer.Instance) {
-		for id, i := range all {
-			reports[id] = bytes.Clone(i.Report)
-		}
-	})
-	list = syncer.Living(list, s.now(), ttl)
-	for i := range list {
-		list[i].Report = reports[list[i].ID]
-	}
-	return list, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.instances, id)
+	return ctx.Err()
 }
