@@ -25,9 +25,7 @@ const minWait = time.Millisecond
 // returns nil when ctx ends.
 func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval, s.elapsed())
-	var shared, leases calls
-	defer shared.running.Wait()
-	defer leases.running.Wait()
+	defer func() { _ = s.Settle(context.WithoutCancel(ctx)) }() // the context of calls ends them
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var plans []counting.Plan
@@ -37,7 +35,7 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 			s.schedule(plans[i], 0)
 		}
 		pace.adjust(s.elapsed(), plans)
-		rest := min(s.dispatch(ctx, s.queue, &shared), s.dispatch(ctx, s.leases, &leases))
+		rest := min(s.dispatch(ctx, s.queue), s.dispatch(ctx, s.leases))
 		timer.Reset(min(rest, pace.wait(s.elapsed())))
 		select {
 		case <-s.wake:
@@ -58,7 +56,7 @@ func (s *Syncer) wakeLoop() {
 
 // dispatch starts the exchanges of a queue that are due, as many as may be under way at once. It
 // must be called again within the time that it returns.
-func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Duration {
+func (s *Syncer) dispatch(ctx context.Context, q *dueQueue) time.Duration {
 	for {
 		due, some := q.nextDue()
 		if !some {
@@ -67,14 +65,19 @@ func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Durat
 		if wait := due - s.elapsed(); wait > 0 {
 			return wait
 		}
-		if wait := c.delay(s.elapsed()); wait > 0 {
+		if wait := q.calls.delay(s.elapsed()); wait > 0 {
 			return wait
 		}
 		entries := q.pop(s.elapsed())
 		if len(entries) == 0 {
 			return minWait
 		}
-		c.begin(s.elapsed(), func() { s.guardedExchange(ctx, entries) }, q.wake)
+		end := q.calls.begin(s.elapsed())
+		go func() {
+			defer q.wake()
+			defer end()
+			s.guardedExchange(ctx, entries)
+		}()
 	}
 }
 
@@ -88,6 +91,7 @@ func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
 // There may be at most [MaxBatch] counters in all. A conflict is no error: the key is written again
 // later. Flush is for tests and simulations that need one exchange at a time, without Start.
 func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
+	defer s.queue.calls.begin(s.elapsed())()
 	return s.exchange(ctx, s.entriesOf(keys))
 }
 
@@ -105,7 +109,6 @@ func (s *Syncer) entriesOf(keys []ratelimit.Key) (entries []entry) {
 // exchange makes the round trips for the counters of the entries, with a separate one for strict
 // limits if there are any. Errors are counted and pause the queue.
 func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
-	defer s.trips.begin()()
 	x, leases := s.begin(entries)
 	if len(x.tasks) == 0 {
 		return s.roundTrip(ctx, leases)

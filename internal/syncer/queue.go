@@ -19,6 +19,7 @@ type dueQueue struct {
 	batch   int           // most items of one call, at present
 	fails   int           // calls that failed in a row
 	wake    func()        // makes the loop look again
+	calls   calls
 }
 
 // entry is a counter that becomes due.

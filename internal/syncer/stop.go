@@ -45,7 +45,9 @@ func (s *Syncer) flushAll(ctx context.Context) {
 			return
 		}
 		if entries := s.queue.pop(s.elapsed()); len(entries) > 0 {
+			end := s.queue.calls.begin(s.elapsed())
 			s.guardedExchange(ctx, entries)
+			end()
 		}
 	}
 }

@@ -32,7 +32,6 @@ type Syncer struct {
 	stats    counts
 	health   *health
 	outage   outage
-	trips    trips
 	unsure   sync.Mutex // held while the uncertainty of process time is passed on
 
 	documentLog limiter // limits log lines about documents
