@@ -350,7 +350,7 @@ func literal(t reflect.Type) string {
 		return `{"type":"string","format":"date-time"}`
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[strict.Skip]():
 		return `{"type":["object","null"]}`
-	case reflect.TypeFor[time.Duration](), reflect.TypeFor[ratelimit.Duration]():
+	case reflect.TypeFor[time.Duration](), reflect.TypeFor[ratelimit.Duration](), reflect.TypeFor[ratelimit.Criticality]():
 		return `{"type":"string"}`
 	case reflect.TypeFor[labels.Set]():
 		return `{"type":"object","additionalProperties":{"type":"string"}}`

@@ -14,29 +14,16 @@ import (
 // the stored types. It skips read-only fields, which lets an operator read a document, edit it and
 // send it back. Errors are or wrap [fielderr.Errors], with all problems.
 
-// limitsInput is what all documents with limits have. A nil field is absent.
-type limitsInput struct {
-	User        []ratelimit.Limit      `json:"user,omitempty"`
-	Client      []ratelimit.Limit      `json:"client,omitempty"`
-	Total       []ratelimit.Limit      `json:"total,omitempty"`
-	Source      []ratelimit.Limit      `json:"source,omitempty"`
-	OverLimit   *ratelimit.OverLimit   `json:"over_limit,omitempty"`
-	MaxWait     *ratelimit.Duration    `json:"max_wait,omitempty"`
-	MaxWaiting  *int                   `json:"max_waiting,omitempty"`
-	Ban         *ratelimit.Ban         `json:"ban,omitempty"`
-	Criticality *ratelimit.Criticality `json:"criticality,omitempty"`
-}
-
 // policy returns the policy, and the errors that ratelimit does not report, because it treats an
 // empty value as absent.
-func (in *limitsInput) policy() (p ratelimit.Policy, errs fielderr.Errors) {
+func (l *Lists) policy() (p ratelimit.Policy, errs fielderr.Errors) {
 	p = ratelimit.Policy{
-		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban,
-		OverLimit: valueOf(in.OverLimit), Criticality: valueOf(in.Criticality),
+		User: l.User, Client: l.Client, Total: l.Total, Source: l.Source, MaxWait: l.MaxWait, MaxWaiting: l.MaxWaiting, Ban: l.Ban,
+		OverLimit: valueOf(l.OverLimit), Criticality: valueOf(l.Criticality),
 	}
-	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
-	errs.AddUnreported(checkOverLimit(in.OverLimit))
-	errs.AddUnreported(checkCriticality(in.Criticality))
+	errs.AddUnreported(checkLists(l.User, l.Client, l.Total, l.Source))
+	errs.AddUnreported(checkOverLimit(l.OverLimit))
+	errs.AddUnreported(checkCriticality(l.Criticality))
 	return p, errs
 }
 
@@ -48,8 +35,8 @@ func valueOf[V any](v *V) (value V) {
 	return value
 }
 
-// reference returns a pointer to a value, or nil for the zero value.
-func reference[V comparable](v V) *V {
+// Reference returns a pointer to a value, or nil for the zero value.
+func Reference[V comparable](v V) *V {
 	var zero V
 	if v == zero {
 		return nil
@@ -62,7 +49,7 @@ type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
 	Default       struct {
-		limitsInput
+		Lists
 		HideHeaders *bool `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
@@ -72,12 +59,8 @@ type settingsInput struct {
 // SetByOperators is the inverse of ReadSettings.
 func SetByOperators(o *clientcfg.Value) any {
 	var in settingsInput
-	in.Mode, in.CanaryPercent, in.Note = reference(o.Mode), o.CanaryPercent, o.Note
-	in.Default.HideHeaders = o.HideHeaders
-	in.Default.limitsInput = limitsInput{
-		User: o.User, Client: o.Client, Total: o.Total, Source: o.Source, OverLimit: reference(o.OverLimit),
-		MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting, Ban: o.Ban, Criticality: reference(o.Criticality),
-	}
+	in.Mode, in.CanaryPercent, in.Note = Reference(o.Mode), o.CanaryPercent, o.Note
+	in.Default.Lists, in.Default.HideHeaders = ShowLists(&o.Policy), o.HideHeaders
 	return in
 }
 
@@ -97,38 +80,27 @@ func ReadSettings(v *strict.Value) (o clientcfg.Value, err error) {
 	return o, errs.Err()
 }
 
-// policyInput is what a tier and the policy of a client have.
-type policyInput struct {
-	Mode *ratelimit.Mode `json:"mode"`
-	limitsInput
-	HideHeaders bool        `json:"hide_headers"`
-	Note        string      `json:"note"`
-	Meta        strict.Skip `json:"meta"`
-}
-
-func (in *policyInput) policy() (ratelimit.Policy, fielderr.Errors) {
-	p, wrong := in.limitsInput.policy()
-	p.Mode, p.HideHeaders = valueOf(in.Mode), reference(in.HideHeaders)
-	var errs fielderr.Errors
-	errs.AddUnreported(checkMode(in.Mode))
-	errs.AddUnreported(checkNote(in.Note))
+// policyOf returns the policy that a client or a tier has.
+func policyOf(l *Lists, mode *ratelimit.Mode, hide bool, note string) (v clientcfg.Value, errs fielderr.Errors) {
+	p, wrong := l.policy()
+	p.Mode, p.HideHeaders = valueOf(mode), Reference(hide)
+	errs.AddUnreported(checkMode(mode))
+	errs.AddUnreported(checkNote(note))
 	errs.AddUnreported(wrong)
-	return p, errs
+	return clientcfg.Value{Policy: p, Note: note}, errs
 }
 
 // ReadTier reads the tier of that name.
-func ReadTier(name string, v *strict.Value) (t clientcfg.Value, err error) {
+func ReadTier(name string, v *strict.Value) (clientcfg.Value, error) {
 	var in struct {
-		Name *string `json:"name"`
-		policyInput
+		Tier
+		Meta    strict.Skip `json:"meta"`
 		Clients strict.Skip `json:"clients"`
 	}
+	in.Name = name
 	errs := v.Decode(&in, nil)
-	policy, wrong := in.policy()
-	t.Policy, t.Note = policy, in.Note
-	if in.Name != nil && *in.Name != name {
-		errs.Add("name", "%q differs from the address, which has %q", *in.Name, name)
-	}
+	t, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
+	errs = append(errs, checkName("name", in.Name, name)...)
 	errs.AddUnreported(checkTierName("name", name))
 	errs.AddUnreported(wrong)
 	errs.AddUnreported(fielderr.Of(t.Validate()))
@@ -136,21 +108,19 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Value, err error) {
 }
 
 // ReadPolicy reads the policy of a client.
-func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.Value, err error) {
+func ReadPolicy(clientID string, v *strict.Value) (clientcfg.Value, error) {
 	var in struct {
-		ClientID *string `json:"client_id"`
-		Trusted  bool    `json:"trusted"`
-		Tier     *string `json:"tier"`
-		policyInput
+		Policy
+		Meta      strict.Skip `json:"meta"`
 		Effective strict.Skip `json:"effective"`
 	}
+	in.ClientID = clientID
 	errs := v.Decode(&in, nil)
-	policy, wrong := in.policy()
-	p.Policy, p.Note, p.Tier = policy, in.Note, valueOf(in.Tier)
-	if p.Trusted = in.Trusted; in.Tier != nil {
+	p, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
+	if p.Trusted, p.Tier = in.Trusted, valueOf(in.Tier); in.Tier != nil {
 		errs.AddUnreported(checkTierName("tier", p.Tier))
 	}
-	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
+	errs.AddUnreported(checkName("client_id", in.ClientID, clientID))
 	errs.AddUnreported(wrong)
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
@@ -159,17 +129,13 @@ func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.Value, err error)
 // ReadOverride reads the limits of a user at a client.
 func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, error) {
 	var in struct {
-		ClientID *string           `json:"client_id"`
-		Username *string           `json:"username"`
-		User     []ratelimit.Limit `json:"user"`
-		Note     string            `json:"note"`
-		Meta     strict.Skip       `json:"meta"`
+		Override
+		Meta strict.Skip `json:"meta"`
 	}
+	in.ClientID, in.Username = clientID, username
 	errs := v.Decode(&in, nil)
-	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
-	if in.Username != nil && *in.Username != username {
-		errs.Add("username", "%q differs from the address, which has %q", *in.Username, username)
-	}
+	errs.AddUnreported(checkName("client_id", in.ClientID, clientID))
+	errs = append(errs, checkName("username", in.Username, username)...)
 	errs.AddUnreported(checkNote(in.Note))
 	if len(in.User) == 0 {
 		var needed fielderr.Errors
@@ -185,17 +151,16 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, 
 // the candidate for all clients.
 func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) {
 	var in struct {
-		ClientID *string `json:"client_id"`
-		limitsInput
-		Note     string      `json:"note"`
+		Candidate
 		Since    strict.Skip `json:"since"`
 		Activity strict.Skip `json:"activity"`
 		Meta     strict.Skip `json:"meta"`
 	}
+	in.ClientID = name
 	errs := v.Decode(&in, nil)
-	policy, wrong := in.policy()
+	policy, wrong := in.Lists.policy()
 	c.Policy, c.Note = policy, in.Note
-	errs.AddUnreported(CheckClientID(in.ClientID, name))
+	errs.AddUnreported(checkName("client_id", in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(wrong)
 	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
@@ -205,10 +170,10 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) 
 	return c, errs.Err()
 }
 
-// CheckClientID accepts the client_id of the resource in the document, or none.
-func CheckClientID(id *string, want string) (errs fielderr.Errors) {
-	if id != nil && *id != want {
-		errs.Add("client_id", "%q differs from the address, which has %q", *id, want)
+// checkName accepts in a document only the name in its address.
+func checkName(field, name, want string) (errs fielderr.Errors) {
+	if name != want {
+		errs.Add(field, "%q differs from the address, which has %q", name, want)
 	}
 	return errs
 }

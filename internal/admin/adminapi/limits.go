@@ -57,30 +57,30 @@ type Lists struct {
 	User   []ratelimit.Limit `json:"user,omitempty"`   // for each user of a client
 	Client []ratelimit.Limit `json:"client,omitempty"` // for a client itself: client_credentials
 	// for a client over all its users and grants, beside the other lists
-	Total     []ratelimit.Limit `json:"total,omitempty"`
-	Source    []ratelimit.Limit `json:"source,omitempty"`                              // for a client from each source address, beside the other lists
-	OverLimit string            `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
+	Total     []ratelimit.Limit    `json:"total,omitempty"`
+	Source    []ratelimit.Limit    `json:"source,omitempty"`                              // for a client from each source address, beside the other lists
+	OverLimit *ratelimit.OverLimit `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
 	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+	Ban         *ratelimit.Ban         `json:"ban,omitempty"`
+	Criticality *ratelimit.Criticality `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
 }
 
 // ShowLists returns what p sets.
 func ShowLists(p *ratelimit.Policy) Lists {
 	return Lists{
 		User: p.User, Client: p.Client, Total: p.Total, Source: p.Source,
-		OverLimit: string(p.OverLimit), Waits: ShowWaits(p.MaxWait, p.MaxWaiting), Ban: p.Ban, Criticality: p.Criticality.String(),
+		OverLimit: Reference(p.OverLimit), Waits: Waits{p.MaxWait, p.MaxWaiting}, Ban: p.Ban, Criticality: Reference(p.Criticality),
 	}
 }
 
 // Policy is the policy of one client. An absent field takes the value of the tier, or else of the
 // settings.
 type Policy struct {
-	ClientID string `json:"client_id"`
-	Trusted  bool   `json:"trusted"`                              // never denied, and not counted
-	Tier     string `json:"tier,omitempty" schema:"maxLength=64"` // its values apply where the policy has none
+	ClientID string  `json:"client_id"`
+	Trusted  bool    `json:"trusted"`                              // never denied, and not counted
+	Tier     *string `json:"tier,omitempty" schema:"maxLength=64"` // its values apply where the policy has none
 	// absent: the mode of the tier, or else of the settings, with their canary share
-	Mode string `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	Mode *ratelimit.Mode `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
 	Lists
 	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters

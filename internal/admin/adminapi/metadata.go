@@ -54,7 +54,7 @@ func (in *metadataInput) check() (errs fielderr.Errors) {
 func ReadMetadata(v *strict.Value, c *clientcfg.Client) error {
 	in := metadataInput{Metadata: clientcfg.Metadata{ClientID: c.ID, RequirePKCE: true}}
 	errs := v.Decode(&in, nil)
-	errs.AddUnreported(CheckClientID(&in.ClientID, c.ID))
+	errs.AddUnreported(checkName("client_id", in.ClientID, c.ID))
 	return in.apply(errs, c)
 }
 

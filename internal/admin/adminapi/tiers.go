@@ -11,7 +11,7 @@ import (
 type Tier struct {
 	Name string `json:"name" schema:"maxLength=64"` // visible ASCII characters
 	// absent: the mode of the settings, with their canary share
-	Mode string `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	Mode *ratelimit.Mode `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
 	Lists
 	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters

@@ -7,20 +7,9 @@ type Waits struct {
 	// How long a request over the limit waits at most, such as 2s: at most 10s, and not longer
 	// than the longest window of each list. 0s: no waiting. Not for a trusted client, nor with
 	// reuse.
-	MaxWait string `json:"max_wait,omitempty"`
+	MaxWait *ratelimit.Duration `json:"max_wait,omitempty"`
 	// how many requests of one key wait at once, with max_wait; default 10
-	MaxWaiting int `json:"max_waiting,omitempty" schema:"minimum=1,maximum=1000"`
-}
-
-// ShowWaits returns a policy's values.
-func ShowWaits(longest *ratelimit.Duration, atOnce *int) (w Waits) {
-	if longest != nil {
-		w.MaxWait = longest.String()
-	}
-	if atOnce != nil {
-		w.MaxWaiting = *atOnce
-	}
-	return w
+	MaxWaiting *int `json:"max_waiting,omitempty" schema:"minimum=1,maximum=1000"`
 }
 
 // effectiveWaits returns the values in force; empty if no request waits.
@@ -28,5 +17,5 @@ func effectiveWaits(w ratelimit.Wait) Waits {
 	if w.Longest == 0 {
 		return Waits{}
 	}
-	return Waits{MaxWait: ratelimit.Duration(w.Longest).String(), MaxWaiting: w.AtOnce}
+	return Waits{new(ratelimit.Duration(w.Longest)), &w.AtOnce}
 }

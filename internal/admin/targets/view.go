@@ -156,18 +156,18 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 			User: s.Default.User, Client: s.Default.Client, Total: s.Default.Total, Source: s.Default.Source,
 			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.Hides(),
 			Criticality: s.Default.Criticality.String(),
-			Waits:       adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
+			Waits:       adminapi.Waits{MaxWait: s.Default.MaxWait, MaxWaiting: s.Default.MaxWaiting},
 		},
 	}
 }
 
 func showTier(name string, t *clientcfg.Value) adminapi.Tier {
-	return adminapi.Tier{Name: name, Mode: string(t.Mode), Lists: adminapi.ShowLists(&t.Policy), HideHeaders: t.Hides(), Note: t.Note}
+	return adminapi.Tier{Name: name, Mode: adminapi.Reference(t.Mode), Lists: adminapi.ShowLists(&t.Policy), HideHeaders: t.Hides(), Note: t.Note}
 }
 
 func showPolicy(clientID string, p *clientcfg.Value) adminapi.Policy {
 	return adminapi.Policy{
-		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode), Lists: adminapi.ShowLists(&p.Policy),
+		ClientID: clientID, Trusted: p.Trusted, Tier: adminapi.Reference(p.Tier), Mode: adminapi.Reference(p.Mode), Lists: adminapi.ShowLists(&p.Policy),
 		HideHeaders: p.Hides(), Note: p.Note,
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/cli/limits/syntax"
 	"oauth-server/internal/ratelimit"
@@ -26,7 +25,7 @@ func TestMaxWaitIsShown(t *testing.T) {
 	check.Equal(t, "none", waiting(&v), nil)
 	v.MaxWait = "0s"
 	check.Equal(t, "of 0", waiting(&v), []string{"max wait", "0s", "from max_wait"})
-	v.Waits = adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
+	v.MaxWait, v.MaxWaiting = "2s", 20
 	check.Equal(t, "row", waiting(&v), []string{"max wait", "2s, 20 at once", "from max_wait"})
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/limits/syntax"
 )
 
@@ -21,7 +20,7 @@ func (l *limits) registerTier(cmd *cobra.Command, name *string, usage string) {
 
 // listTiers writes the tiers, with how many clients have each.
 func (l *limits) listTiers(ctx context.Context) error {
-	all, err := pages[document[adminapi.TierView]](ctx, l, "/tiers", url.Values{})
+	all, err := pages[document[view]](ctx, l, "/tiers", url.Values{})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,12 @@ import (
 type view struct {
 	adminapi.Policy
 	Name               string            `json:"name"` // of a tier
+	Tier               string            `json:"tier"` // empty if it is absent, like the next ones
+	Mode               string            `json:"mode"`
+	OverLimit          string            `json:"over_limit"`
+	MaxWait            string            `json:"max_wait"`
+	MaxWaiting         int               `json:"max_waiting"`
+	Criticality        string            `json:"criticality"`
 	CanaryPercent      float64           `json:"canary_percent"`
 	Clients            int               `json:"clients"`   // of a tier
 	Overrides          int               `json:"overrides"` // among effective values
