@@ -41,9 +41,8 @@ type foundation struct {
 	store       Store
 	backups     *backups // of the data file; nil for MongoDB
 	loops       *background.Group
-	verified    <-chan struct{} // closed after the verification of the database
-	cert        *certificate    // nil: plain HTTP
-	adminCert   *certificate    // the same for operators
+	cert        *certificate // nil: plain HTTP
+	adminCert   *certificate // the same for operators
 	keys        *keys.Ring
 	keysChanged <-chan struct{} // receives a value after keys were added or withdrawn
 	mac         *keys.MAC

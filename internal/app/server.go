@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/bolt"
 )
 
 // Options are the parameters of a [Server] apart from its configuration.
@@ -88,7 +88,6 @@ func (s *Server) Run(ctx context.Context) error {
 	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not with ctx
 	failed := make(chan error, 3)
 	s.start(live, failed)
-	s.base.awaitVerification(ctx)
 	log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
 	if s.base.isGateway() {
 		log.LogAttrs(ctx, slog.LevelInfo, "limiting token requests", describeGateway(&s.cfg.Gateway, s.limiter.policies.Snapshot().Settings())...)
@@ -219,9 +218,9 @@ func (s *Server) tasks() []background.Task {
 			Failed: "audit sweep failed; keeping old entries",
 		},
 	}
-	if sweeper, ok := f.backend.(store.Sweeper); ok {
+	if file, ok := f.backend.(*bolt.Store); ok { // MongoDB removes expired records by itself, by its own clock
 		tasks = append(tasks, background.Task{
-			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
+			Name: "sweep", Every: time.Minute, Do: sweep(file, f.clock.Now, f.log),
 			Failed: "sweep failed; keeping expired entries",
 		})
 	}
@@ -263,7 +262,7 @@ func (s *Server) startLoops() {
 
 // sweep removes expired records by process time. With the wall clock, a clock change could delete
 // records that still count.
-func sweep(s store.Sweeper, now func() time.Time, log *slog.Logger) func(context.Context) error {
+func sweep(s *bolt.Store, now func() time.Time, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		n, err := s.Sweep(ctx, now())
 		if n > 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"oauth-server/internal/app/repositories"
 	"oauth-server/internal/config"
@@ -140,23 +139,15 @@ type VerifyOptions = mongo.VerifyOptions
 // Verification is the result of [Migrator.Verify].
 type Verification = mongo.Verification
 
-// startWaits bounds how long the start waits for the verification, which takes a few round trips. A
-// longer verification continues in the background.
-const startWaits = 300 * time.Millisecond
-
 // verifyStore checks once, in the background, the properties of the database that exact counts
 // depend on. It never prevents the server from starting. For a store that needs no verification, it
 // does nothing and returns nil.
 func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context) error) {
-	done := make(chan struct{})
-	f.verified = done
-	store, ok := f.backend.(interface {
-		VerifyCounters(ctx context.Context) (Verification, error)
-	})
+	store, ok := f.backend.(*mongo.Store)
 	if !ok {
-		close(done)
 		return nil
 	}
+	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(done)
@@ -194,17 +185,5 @@ func (f *foundation) reportVerification(ctx context.Context, found Verification,
 		f.log.LogAttrs(ctx, slog.LevelWarn, "database verification failed, counts may not be exact; see oauth-server migrate verify", attrs...)
 	case err != nil:
 		f.log.LogAttrs(ctx, slog.LevelInfo, "database verification incomplete; see oauth-server migrate verify", attrs...)
-	}
-}
-
-// awaitVerification waits for the verification, at most [startWaits], so its warning is logged
-// before "listening".
-func (f *foundation) awaitVerification(ctx context.Context) {
-	timer := time.NewTimer(startWaits)
-	defer timer.Stop()
-	select {
-	case <-f.verified:
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -32,8 +32,8 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 	_, errs["Exchange to write"] = s.Exchange(ctx, []exchange.Item{{ID: counterID("new"), Write: adding("me", 1)}})
 	_, errs["Exchange to read"] = s.Exchange(ctx, []exchange.Item{{ID: counterID("new"), Read: true}})
 	_, errs["Now"] = s.Now(ctx)
-	if sweeper, ok := s.backend.(store.Sweeper); ok {
-		_, errs["Sweep"] = sweeper.Sweep(ctx, epoch.AddDate(1, 0, 0))
+	if file, ok := s.backend.(*boltFile); ok {
+		_, errs["Sweep"] = file.Sweep(ctx, epoch.AddDate(1, 0, 0))
 	}
 	return errs
 }

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -209,17 +208,4 @@ type Backend interface {
 	Now(ctx context.Context) (time.Time, error)
 	// Close completes operations under way, then releases the data.
 	Close() error
-}
-
-// Copier is a [Backend] that can be copied while it is used.
-type Copier interface {
-	// Copy writes a consistent copy of all data. begin gets its size in bytes before the first byte.
-	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
-}
-
-// Sweeper is a [Backend] that relies on its caller to remove expired records. MongoDB removes them
-// by itself, by the clock of the server, so its backend MUST NOT implement Sweeper.
-type Sweeper interface {
-	// Sweep removes records that expired before now, in bounded steps, and returns how many.
-	Sweep(ctx context.Context, now time.Time) (int, error)
 }

@@ -40,7 +40,7 @@ type target struct {
 	Open func(ctx context.Context, location string) (backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
-	// Sweep removes records and counters that expired before now, as [store.Sweeper] or the TTL monitor of a server does.
+	// Sweep removes records and counters that expired before now, as a server with a data file or the TTL monitor of MongoDB does.
 	Sweep func(t *testing.T, b backend, now time.Time)
 	// Faulty opens the data at a location over a connection that can be broken; nil: not supported.
 	Faulty func(t *testing.T, location string) (backend, Faults)

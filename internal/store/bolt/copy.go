@@ -16,7 +16,8 @@ const (
 	copyRate  = 8 << 20
 )
 
-// Copy implements [store.Copier]. The caller bounds how long w may block.
+// Copy writes a consistent copy of all data. begin gets its size in bytes before the first byte. The
+// caller bounds how long w may block.
 func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error {
 	return s.view(ctx, func(tx *bbolt.Tx) error {
 		within := copyGrace + time.Duration(tx.Size()/copyRate)*time.Second

@@ -33,8 +33,6 @@ func newStore(db *bbolt.DB) *Store {
 
 var _ interface {
 	store.Backend
-	store.Copier
-	store.Sweeper
 	exchange.Store
 } = (*Store)(nil)
 

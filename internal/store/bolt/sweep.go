@@ -19,8 +19,8 @@ const sweepStep = 256
 // load.
 const sweptAtOnce = 100_000
 
-// Sweep implements [store.Sweeper]. Expiry has no index: Sweep reads a part of each table, starting
-// at the key where the previous sweep ended.
+// Sweep removes records that expired before now, in bounded steps, and returns how many. Expiry has no
+// index: Sweep reads a part of each table, starting at the key where the previous sweep ended.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
