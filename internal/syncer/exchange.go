@@ -181,7 +181,7 @@ func (s *Syncer) noteUnread(x *roundTrip, task *counting.Task, res *exchange.Res
 		return 0
 	}
 	if x.err == nil {
-		s.logLimited("not read; retrying with back-off", task.ID, cmp.Or(res.Err, errUnread))
+		s.logDocument("not read; retrying with back-off", task.ID, cmp.Or(res.Err, errUnread))
 	}
 	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
@@ -196,13 +196,13 @@ func (s *Syncer) reportProblems(task *counting.Task, res *exchange.Result, done 
 	}
 	switch {
 	case res.Status == exchange.Rejected && task.Seq != 0:
-		s.logLimited("write refused; retrying in 30 s", task.ID, res.Err)
+		s.logDocument("write refused; retrying in 30 s", task.ID, res.Err)
 	case res.Record != nil && res.Record.Problem != "":
 		s.stats.foreign.Add(1)
-		s.logLimited("invalid", task.ID, errors.New(res.Record.Problem))
+		s.logDocument("invalid", task.ID, errors.New(res.Record.Problem))
 	case done.Foreign > 0:
 		s.stats.foreign.Add(1)
-		s.logLimited("invalid", task.ID,
+		s.logDocument("invalid", task.ID,
 			fmt.Errorf("%d frames are negative, too large, or far in the future", done.Foreign))
 	}
 }

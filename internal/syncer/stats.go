@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -131,30 +132,10 @@ func (s *Syncer) Stats() Stats {
 	return st
 }
 
-// documentLogEvery is the least time between two log lines about documents.
-const documentLogEvery = time.Minute
-
-// limiter limits how often something happens.
-type limiter struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-// allow reports whether at least every has passed since it last reported true.
-func (l *limiter) allow(now time.Time, every time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.last.IsZero() && now.Sub(l.last) < every {
-		return false
-	}
-	l.last = now
-	return true
-}
-
-// logLimited logs a problem with a counter's document, at most once a minute for all documents
-// together. The totals count every problem. It leaves out the username.
-func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
-	if s.documentLog.allow(time.Now(), documentLogEvery) {
+// logDocument logs a problem with a counter's document: the first one, another one at most once a minute, and
+// the same one once an hour. The totals count every problem. It leaves out the username.
+func (s *Syncer) logDocument(what string, id ratelimit.CounterID, err error) {
+	if s.problems.Add(fmt.Errorf("%s: %s %s: %w", what, id.ClientID, id.Limit, err)) {
 		s.cfg.Log.Error("problem with a counter document", slog.String("problem", what), slog.String("client_id", id.ClientID), slog.String("limit", id.Limit), slog.Any("error", err))
 	}
 }

@@ -34,7 +34,7 @@ type Syncer struct {
 	outage   outage
 	unsure   sync.Mutex // held while the uncertainty of process time is passed on
 
-	documentLog limiter // limits log lines about documents
+	problems background.Streak // with documents
 
 	loops   *background.Group
 	aborted context.Context // ends when calls under way must end
