@@ -151,7 +151,7 @@ func (p *port) Exchange(ctx context.Context, items []exchange.Item) ([]exchange.
 	for _, it := range items {
 		if it.Write != nil {
 			writes = append(writes, exchange.Item{ID: it.ID, Write: it.Write})
-			p.add(cost{writes: 1, bytes: memstore.WriteBytes(&it)})
+			p.add(cost{writes: 1, bytes: writeBytes(&it)})
 		}
 		if it.Read {
 			reads = append(reads, exchange.Item{ID: it.ID, Read: true})
@@ -198,7 +198,7 @@ func (p *port) command(ctx context.Context, items []exchange.Item) ([]exchange.R
 				}
 			}
 			if results[i].Read {
-				p.add(cost{bytes: memstore.ReadBytes(&items[i], results[i].Record)})
+				p.add(cost{bytes: readBytes(&items[i], results[i].Record)})
 			}
 		}
 		return results, err
