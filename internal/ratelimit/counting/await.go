@@ -13,27 +13,21 @@ import (
 // while all of them are decided.
 const maxWaiters = 1024
 
-// waitQueue has the waiting requests of one key in order of arrival.
+// waitQueue has the requests of one key that wait for permits, in order of arrival.
 type waitQueue struct {
 	waiters []*waiter
 	n       [ratelimit.MaxLimits]int64 // waiting requests under each limit of the key that counts them
 }
 
-// waiter is a request that waits for permits or for the first read of its key.
+// waiter is a request that waits for permits.
 type waiter struct {
 	request
 	since   int64         // when it arrived
 	longest time.Duration // longest wait
 	first   uint32        // first counter of its key; 0: it is decided
-	at      int64         // when it was decided; 0: it was not
-	unread  bool          // it waits for the first read of its key, not for permits
+	at      int64         // when it was decided
 	d       ratelimit.Decision
-	done    chan struct{} // closed when d is final
-}
-
-// waiter returns a waiter for the request, which is not in the queue yet.
-func (q *request) waiter(ms int64, longest time.Duration, d *ratelimit.Decision) *waiter {
-	return &waiter{request: *q, since: ms, longest: longest, first: q.parts[0].first, d: *d, done: make(chan struct{})}
+	done    chan struct{} // closed when d is final; nil: it waits only for request.read
 }
 
 // decided ends the wait.
@@ -51,22 +45,67 @@ func (w *waiter) decided(at int64) {
 // admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision, waited time.Duration) {
 	came := ratelimit.Millis(now)
-	w := c.take(came, k, e, n, &d, e.Mode == ratelimit.Enforce)
+	w := c.take(came, k, e, n, &d, true)
 	if w == nil {
 		return d, 0
 	}
-	began := time.Now()
-	d = c.outcome(ctx, w)
-	if w.unread && w.at == 0 && ctx.Err() == nil { // decided without the first read
-		w.at, d = c.queue.present(came), ratelimit.Decision{}
-		c.take(w.at, k, e, n, &d, false)
+	began, at := time.Now(), came
+	for late, wait := time.After(readWait), true; w != nil; w = c.take(at, k, e, n, &d, wait) {
+		if w.done != nil {
+			d, at = c.outcome(ctx, w), w.at
+		}
+		if w.read == nil {
+			break
+		}
+		select {
+		case <-w.read:
+		case <-ctx.Done():
+			return d, time.Since(began)
+		case <-late:
+			wait = false // decided without the first read
+		}
+		at, d = c.queue.present(came), ratelimit.Decision{}
 	}
 	waited = time.Since(began)
 	if d.Outcome == ratelimit.Allowed { // at the time of the decision, even if this goroutine runs later
-		waited = time.Duration(w.at-came) * time.Millisecond
+		waited = time.Duration(at-came) * time.Millisecond
 	}
 	d.Conclude(e)
 	return d, waited
+}
+
+// unread reports whether this process has admitted as many requests of a counter as it may before
+// the first read: other processes may have used all of the limit.
+func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
+	if h.Flags&(slab.Unsynced|slab.Pooled) != slab.Unsynced || !s.all.leasing.on {
+		return false
+	}
+	pending, unclaimed := ratelimit.SumUnflushed(slots)
+	return pending+unclaimed >= unread
+}
+
+// unread returns a channel that is closed after the first read of the key, or nil if the next
+// request need not wait for it.
+func (p *part) unread(ms int64) chan struct{} {
+	s := p.s
+	for num, r := range p.applied() {
+		if h := s.HotOf(num); !s.unread(h, s.Slots(h, r)) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {
+			continue
+		}
+		if s.reading[num] == nil {
+			s.reading[num] = make(chan struct{})
+		}
+		return s.reading[num]
+	}
+	return nil
+}
+
+// wasRead ends the waits for the first read of a counter.
+func (s *shard) wasRead(num uint32) {
+	if read := s.reading[num]; read != nil {
+		close(read)
+		delete(s.reading, num)
+	}
 }
 
 // takeStrict is decide for a list with a strict limit. If the request lacks only permits,
@@ -86,12 +125,12 @@ func (q *request) takeStrict(came int64, d *ratelimit.Decision, wait bool) (w *w
 	switch {
 	case d.Outcome == ratelimit.Allowed && own.ls.SameFrames(came, ms):
 		return nil, wake
-	case d.Outcome == ratelimit.Denied && (!wait || own.s.waitingFor(own.first) >= maxWaiters):
+	case d.Outcome == ratelimit.Denied && (!wait || own.s.waiting[own.first].full()):
 		own.addUnmet(q.n)
 		d.LackPermits()
 		return nil, wake
 	}
-	w = q.waiter(ms, longest, d)
+	w = &waiter{request: *q, since: ms, longest: longest, first: own.first, d: *d, done: make(chan struct{})}
 	if d.Outcome == ratelimit.Allowed {
 		w.decided(ms)
 	} else {
@@ -115,36 +154,11 @@ func (q *request) decideStrict(ms int64, d *ratelimit.Decision) (longest time.Du
 	return longest, wake
 }
 
-// unread reports whether this process has admitted as many requests of a counter as it may before
-// the first read: other processes may have used all of the limit.
-func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
-	if h.Flags&(slab.Unsynced|slab.Pooled) != slab.Unsynced || !s.all.leasing.on {
-		return false
-	}
-	pending, unclaimed := ratelimit.SumUnflushed(slots)
-	return pending+unclaimed >= unread
-}
-
-// unread reports whether the next request of the key should wait for the first read.
-func (p *part) unread(ms int64) bool {
-	if p.s == nil || p.s.all.leasing.closing.Load() {
-		return false
-	}
-	for num, r := range p.applied() {
-		if h := p.s.HotOf(num); p.s.unread(h, p.s.Slots(h, r)) && !p.s.cutOff(num, r, ms) {
-			return true
-		}
-	}
-	return false
-}
-
 // outcome waits until the waiter is decided, or denies it.
 func (c *Counters) outcome(ctx context.Context, w *waiter) ratelimit.Decision {
-	timer := time.NewTimer(w.longest)
-	defer timer.Stop()
 	select {
 	case <-w.done:
-	case <-timer.C:
+	case <-time.After(w.longest):
 	case <-ctx.Done():
 	}
 	s := w.parts[0].s
@@ -164,9 +178,6 @@ func (c *Counters) outcome(ctx context.Context, w *waiter) ratelimit.Decision {
 
 // addWaiter adds a request to the queue of its key.
 func (s *shard) addWaiter(w *waiter, ls *ratelimit.Limits) {
-	if s.waiting == nil {
-		s.waiting = map[uint32]*waitQueue{}
-	}
 	q := s.waiting[w.first]
 	if q == nil {
 		q = &waitQueue{}
@@ -176,6 +187,9 @@ func (s *shard) addWaiter(w *waiter, ls *ratelimit.Limits) {
 	q.count(w, ls, 1)
 }
 
+// full reports whether no further request may wait.
+func (q *waitQueue) full() bool { return q != nil && len(q.waiters) >= maxWaiters }
+
 // count adds the request to q.n for each limit that counts it, or subtracts it if sign is -1.
 func (q *waitQueue) count(w *waiter, ls *ratelimit.Limits, sign int64) {
 	skip := ls.Skip(w.grant)
@@ -184,14 +198,6 @@ func (q *waitQueue) count(w *waiter, ls *ratelimit.Limits, sign int64) {
 			q.n[i] += sign * w.n
 		}
 	}
-}
-
-// waitingFor returns how many requests of a key wait.
-func (s *shard) waitingFor(first uint32) int {
-	if q := s.waiting[first]; q != nil {
-		return len(q.waiters)
-	}
-	return 0
 }
 
 // serve decides the waiting requests of a key, in order of arrival. A request that still lacks
@@ -208,7 +214,8 @@ func (s *shard) serve(first uint32, ms int64) {
 	for _, w := range q.waiters {
 		at, applies := max(ms, w.since), ls.Every()&^ls.Skip(w.grant)
 		if lack&applies == 0 {
-			if w.under(ls); (!w.unread || !w.parts[0].unread(at)) && s.decideWaiter(w, at) == 0 {
+			w.d = ratelimit.Decision{Overridden: w.d.Overridden}
+			if s.decideWaiter(w, ls, at) == 0 {
 				w.decided(at)
 				continue
 			}
@@ -222,17 +229,12 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 }
 
-// under puts a waiter under the limits of its key.
-func (w *waiter) under(ls *ratelimit.Limits) {
+// decideWaiter is decideStrict for the first request of the queue.
+func (s *shard) decideWaiter(w *waiter, ls *ratelimit.Limits, at int64) (longest time.Duration) {
 	own := &w.parts[0]
 	own.first, own.ls, own.skip = w.first, ls, ls.Skip(w.grant)
-}
-
-// decideWaiter is decideStrict for the first request of the queue.
-func (s *shard) decideWaiter(w *waiter, at int64) (longest time.Duration) {
-	w.d = ratelimit.Decision{Overridden: w.d.Overridden}
 	longest, wake := w.decideStrict(at, &w.d)
-	if w.parts[0].enqueue(&w.c.queue, &w.d) || wake {
+	if wake {
 		w.c.queue.wake()
 	}
 	return longest
@@ -274,6 +276,6 @@ func (s *shard) abandon(first uint32) {
 	for _, w := range q.waiters {
 		w.d.LackPermits()
 		w.d.Outage = false // the store is not the reason
-		w.decided(0)
+		w.decided(w.since)
 	}
 }

@@ -108,7 +108,10 @@ func NewCounters(maxKeys int) *Counters {
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds
+		s := &c.shards[i]
+		s.all, s.number, s.kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds
+		s.repairs, s.carried, s.leases = map[uint32]*repairs{}, map[uint32][]carry{}, map[uint32]*lease{}
+		s.waiting, s.reading = map[uint32]*waitQueue{}, map[uint32]chan struct{}{}
 	}
 	return c
 }
@@ -263,7 +266,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 
 // flushed reports whether the store has confirmed all counts of a key.
 func (s *shard) flushed(first uint32) bool {
-	if s.waitingFor(first) > 0 {
+	if s.waiting[first] != nil {
 		return false
 	}
 	for num := first; num != 0; num = s.HotOf(num).Next {

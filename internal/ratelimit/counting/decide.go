@@ -49,7 +49,7 @@ func (c *Counters) Denies(now time.Time, k ratelimit.Key, e *ratelimit.Effective
 }
 
 // take is [Counters.Take]. If wait is set, it returns a waiter for a request that lacks only permits
-// or the first read of its key.
+// or the first read of a key.
 func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int64, d *ratelimit.Decision, wait bool) (w *waiter) {
 	switch {
 	case e.Mode == ratelimit.Off:
@@ -87,6 +87,7 @@ func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int
 	}
 	var q request
 	q.c, q.n, q.grant, q.key, q.source = c, max(n, 1), e.Grant(), k, e.SourceKey
+	q.reads = wait && e.Mode == ratelimit.Enforce
 	if p := &q.parts[0]; ls != nil {
 		p.s, p.ls, p.hash, p.first, p.skip = s, ls, h, first, ls.Skip(e.Grant())
 	}
@@ -111,23 +112,17 @@ func (q *request) take(ms int64, d *ratelimit.Decision, wait bool) (w *waiter) {
 		}
 	}
 	var wake bool
-	switch {
-	case own.strict():
+	if own.strict() {
 		w, wake = q.takeStrict(ms, d, wait)
-	case wait && own.unread(ms) && own.s.waitingFor(own.first) < maxWaiters:
-		q.under(d)
-		d.Outcome = ratelimit.Denied
-		w = q.waiter(ms, readWait, d)
-		w.unread = true
-		own.s.addWaiter(w, own.ls)
-		own.s.mu.Unlock()
-		return w
-	default:
+	} else {
 		_, wake = q.decide(ms, d, true)
 	}
 	if own.s != nil {
-		wake = own.enqueue(&q.c.queue, d) || wake
+		wake = q.read == nil && own.enqueue(&q.c.queue, d) || wake
 		own.s.mu.Unlock()
+	}
+	if q.read != nil {
+		return &waiter{request: *q}
 	}
 	if wake {
 		q.c.queue.wake()
@@ -168,6 +163,14 @@ func (q *request) decide(ms int64, d *ratelimit.Decision, count bool) (room, wak
 			if !q.find(i, ms, add) && (add || admit) {
 				q.leave(i, d, false)
 				d.DenyNoRoom()
+				return false, false
+			}
+		}
+		if q.reads && p.first != 0 {
+			if q.read = p.unread(ms); q.read != nil {
+				q.leave(i, d, false)
+				d.Outcome = ratelimit.Denied
+				d.LackPermits()
 				return false, false
 			}
 		}

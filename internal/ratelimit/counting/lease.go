@@ -103,9 +103,6 @@ func (s *shard) leased(num uint32, r *ratelimit.Rule) bool {
 func (s *shard) leaseOf(num uint32) *lease {
 	l := s.leases[num]
 	if l == nil {
-		if s.leases == nil {
-			s.leases = map[uint32]*lease{}
-		}
 		l = &lease{}
 		s.leases[num] = l
 	}
@@ -287,9 +284,6 @@ func (s *shard) holds(num uint32) bool {
 	l := s.leases[num]
 	return l != nil && l.held[0]+l.held[1] > 0
 }
-
-// This file has the exchange of a strict counter: which permits it requests or gives back, and how
-// it handles the outcome.
 
 // need is the next step of a strict counter.
 type need struct {

@@ -107,9 +107,6 @@ func (s *shard) carry(num uint32, at, n int64) {
 	if n <= 0 {
 		return
 	}
-	if s.carried == nil {
-		s.carried = map[uint32][]carry{}
-	}
 	s.carried[num] = append(s.carried[num], carry{at: at, n: n})
 	s.HotOf(num).Flags |= slab.Carried
 }

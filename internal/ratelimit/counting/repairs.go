@@ -99,9 +99,6 @@ func (s *shard) keepRepairs(num uint32, t *repairs) {
 		delete(s.repairs, num)
 		return
 	}
-	if s.repairs == nil {
-		s.repairs = map[uint32]*repairs{}
-	}
 	s.repairs[num] = t
 }
 

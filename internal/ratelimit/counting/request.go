@@ -22,6 +22,8 @@ type request struct {
 	key    ratelimit.Key // own, not bounded
 	source string        // see Effective
 	parts  [3]part       // own, source, total: in the order of their shards
+	reads  bool          // it can wait for first reads
+	read   chan struct{} // the first read that it must wait for; nil: none
 }
 
 // part is one of the keys of a request, with its counters.

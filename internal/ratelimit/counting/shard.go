@@ -22,9 +22,9 @@ type shard struct {
 	repairs map[uint32]*repairs // by counter
 	carried map[uint32][]carry  // by counter
 	shared  []overflow
-	leases  map[uint32]*lease     // by counter
-	waiting map[uint32]*waitQueue // by the first counter of their key
-	_       [8]byte               // shards share no cache line
+	leases  map[uint32]*lease        // by counter
+	waiting map[uint32]*waitQueue    // by the first counter of their key
+	reading map[uint32]chan struct{} // by counter: closed after its first read, see part.unread
 }
 
 // crowded reports whether too few numbers are left for the counters of another key. It keeps enough
@@ -54,5 +54,6 @@ func (s *shard) free(num uint32) {
 	delete(s.repairs, num)
 	delete(s.carried, num)
 	delete(s.leases, num)
+	s.wasRead(num)
 	s.Free(num)
 }

@@ -384,6 +384,7 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	v := s.verdict(num, task, res)
 	if res.Read {
 		s.merge(num, r, ms, res.Document, v, &done)
+		s.wasRead(num)
 	}
 	if v.void && s.leased(num, r) {
 		s.voidLease(num, r, res, v.unclear)
@@ -392,8 +393,6 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	}
 	if s.leased(num, r) {
 		s.finishLease(num, r, ms, task, res, v)
-	} else if res.Read {
-		s.serve(s.FirstOf(num), ms)
 	}
 	done.Clone = v.clone
 	done.Pending = s.PendingSeq(num) != 0 && (res.Status != Conflict || stuck(s.ExtrasOf(num)))
