@@ -61,7 +61,7 @@ func TestBackup(t *testing.T) {
 	stdout, stderr, _ := run(t, "", on(data, "backup -")...)
 	piped := filepath.Join(dir, "piped.db")
 	check.OK(t, os.WriteFile(piped, []byte(stdout), 0o600))
-	has(t, stderr, "check them with: oauth-server restore --check")
+	has(t, stderr, "check the backup with: oauth-server restore --check")
 	var checked shownBackup
 	runJSON(t, &checked, "", "restore", piped, "--check")
 	check.Equal(t, "clients", checked.Records["clients"], 2)

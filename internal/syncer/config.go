@@ -12,14 +12,13 @@ type Config struct {
 	// Interval is the flush interval: how long counts wait that do not yet matter to other
 	// instances. Counts of a key far below its limit wait up to ten times as long.
 	Interval time.Duration
-	// Timeout bounds one call of the store; TimeoutPerItem is added for each item in it.
-	Timeout, TimeoutPerItem time.Duration
+	// Timeout bounds one call of the store; timeoutPerItem is added for each item in it.
+	Timeout time.Duration
 	// MaxBackoff bounds the wait after failures of the store.
 	MaxBackoff time.Duration
 	// Beat is the time between heartbeats. With a heartbeat, the instance stores its own record,
-	// reads which others are alive, and compares the clocks. SweepEvery is the time between sweeps
-	// for idle keys.
-	Beat, SweepEvery time.Duration
+	// reads which others are alive, and compares the clocks.
+	Beat time.Duration
 	// Report returns the operators' report that the heartbeat of this instance carries. Nil: none.
 	Report func() []byte
 	// Clock is the process time that the counters use. Start sets it.
@@ -36,12 +35,15 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second,
-		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
-		MaxBackoff: 5 * time.Second,
-		Beat:       4 * time.Second, SweepEvery: 30 * time.Second,
+		Timeout:  3 * time.Second, MaxBackoff: 5 * time.Second, Beat: 4 * time.Second,
 		Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 	}
 }
+
+const (
+	timeoutPerItem = 12 * time.Millisecond
+	sweepEvery     = 30 * time.Second // between sweeps for idle keys
+)
 
 // beatsToLive is how many times Beat an instance may go without a heartbeat before it counts as
 // gone.

@@ -22,7 +22,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	}
 	for range samples {
 		var reading *clock.Reading
-		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
+		took, err := s.within(ctx, s.cfg.Timeout, func(ctx context.Context) error {
 			began := time.Now()
 			theirs, err := s.store.Now(ctx)
 			reading = clock.NewReading(theirs, began, time.Now())
@@ -124,7 +124,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) ([]Instance, *clock.Reading
 	var alive []Instance
 	var previous string
 	began := s.elapsed()
-	took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
+	took, err := s.within(ctx, s.cfg.Timeout, func(ctx context.Context) (err error) {
 		if s.instances == nil { // an exchange of nothing shows whether the store answers
 			alive = []Instance{self}
 			_, err = s.store.Exchange(ctx, nil)

@@ -148,7 +148,7 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]exchange.Result, err
 	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
 	defer end() // also after a panic
 	var results []exchange.Result
-	timeout := s.cfg.Timeout + time.Duration(len(x.items))*s.cfg.TimeoutPerItem
+	timeout := s.cfg.Timeout + time.Duration(len(x.items))*timeoutPerItem
 	if x.lease { // a lost reply must not keep keys without permits for long
 		timeout = min(s.cfg.Timeout, s.health.lateAfter())
 	}
@@ -170,12 +170,7 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]exchange.Result, err
 	return results, err
 }
 
-// withTimeout calls f with a deadline for n items, and returns how long it took and its error.
-func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
-	return s.within(ctx, s.cfg.Timeout+time.Duration(n)*s.cfg.TimeoutPerItem, f)
-}
-
-// within is withTimeout with another timeout.
+// within calls f with a deadline, and returns how long it took and its error.
 func (s *Syncer) within(ctx context.Context, timeout time.Duration, f func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -74,7 +74,7 @@ func (s *Syncer) Start(ctx context.Context) {
 	s.join(ctx)
 	s.loops.Go("exchange", s.exchangeLoop)
 	s.repeat("heartbeat", s.cfg.Beat, s.soonAtFirst(), s.beat)
-	s.repeat("counter sweep", s.cfg.SweepEvery, s.jitter, s.sweep)
+	s.repeat("counter sweep", sweepEvery, s.jitter, s.sweep)
 	s.repeat("health", healthEvery, s.jitter, s.watchHealth)
 }
 

@@ -124,31 +124,17 @@ func (f *backupFlags) toOutput(ctx context.Context) error {
 	if file, ok := f.Out.(*os.File); ok && openToOthers(file) {
 		f.Note("warning: other users can read the output file, and a backup contains keys: run umask 077 first")
 	}
-	w := &counting{Writer: f.Out}
-	if err := f.copy(ctx, w); err != nil {
-		return err
+	err := f.copy(ctx, f.Out)
+	if err == nil {
+		f.Note("check the backup with: oauth-server restore --check FILE")
 	}
-	f.Note("wrote %d bytes; check them with: oauth-server restore --check FILE", w.n)
-	return nil
+	return err
 }
 
 // openToOthers reports whether a regular file is readable by users other than its owner.
 func openToOthers(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
-}
-
-// counting is a writer that counts the bytes written.
-type counting struct {
-	io.Writer
-	n int64
-}
-
-// Write implements [io.Writer].
-func (c *counting) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
-	c.n += int64(n)
-	return n, err
 }
 
 // copy writes the current data file: directly, or through the server that holds it.

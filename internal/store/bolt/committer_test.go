@@ -142,7 +142,7 @@ func TestOneTransaction(t *testing.T) {
 
 // TestFullDisk: a write that does not fit fails alone and changes nothing. The store continues.
 func TestFullDisk(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "data.db"), Options{MaxSize: 1 << 20})
+	s, err := Open(filepath.Join(t.TempDir(), "data.db"), Options{maxSize: 1 << 20})
 	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if err := s.writes.do(t.Context(), putValue("big", make([]byte, 4<<20))); err == nil {

@@ -74,7 +74,7 @@ func TestDamagedCounter(t *testing.T) {
 // include its writes.
 func TestExchangeNotCommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
-	s, err := Open(path, Options{MaxSize: 1 << 20})
+	s, err := Open(path, Options{maxSize: 1 << 20})
 	check.OK(t, err)
 	defer func() { _ = s.Close() }()
 	for n := range 200 {

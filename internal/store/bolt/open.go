@@ -125,7 +125,7 @@ func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.Fil
 		Timeout:         lockTimeout,
 		FreelistType:    bbolt.FreelistArrayType,
 		InitialMmapSize: size,
-		MaxSize:         opts.MaxSize,
+		MaxSize:         opts.maxSize,
 		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 			opened, err := open(name, flag, mode)
 			if f == nil { // bbolt opens it again for copies, several at once

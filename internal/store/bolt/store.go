@@ -38,11 +38,11 @@ var _ interface {
 
 // Options tune a store. The zero value means the defaults.
 type Options struct {
-	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
-	MaxSize int
 	// Existing keeps Open from creating a file. An empty file is then [ErrForeign], and a missing
 	// one an error of the operating system.
 	Existing bool
+	// maxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
+	maxSize int
 	// checked loads the list of free pages when the file is opened for reading, for its check.
 	checked bool
 	// open opens the file; nil: open it by its name.
