@@ -158,7 +158,7 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) 
 	}
 	in.ClientID = name
 	errs := v.Decode(&in, nil)
-	policy, wrong := in.Lists.policy()
+	policy, wrong := in.policy()
 	c.Policy, c.Note = policy, in.Note
 	errs.AddUnreported(checkName("client_id", in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
