@@ -23,9 +23,9 @@ const (
 )
 
 // Grants lists every grant type that the server supports.
-func Grants() []Grant {
-	return []Grant{AuthorizationCode, ClientCredentials, RefreshToken, Password}
-}
+func Grants() []Grant { return slices.Clone(knownGrants) }
+
+var knownGrants = []Grant{AuthorizationCode, ClientCredentials, RefreshToken, Password}
 
 // Client is a registered OAuth client.
 type Client struct {
@@ -100,7 +100,7 @@ func (c *Client) Validate() error {
 		errs.Add("grant_types", "at least one is needed")
 	}
 	for i, g := range c.Grants {
-		if !slices.Contains(Grants(), g) {
+		if !slices.Contains(knownGrants, g) {
 			errs.Add(fielderr.Item("grant_types", i), "unknown grant type %q", string(g))
 		}
 	}

@@ -150,7 +150,7 @@ func (e *directoryEdit) remove(id string) {
 }
 
 func (e *directoryEdit) count(c *entry, n int) {
-	for _, g := range c.grants() {
-		e.next.grants[g] += n
+	for _, i := range []byte(c.common.Value().grants) {
+		e.next.grants[knownGrants[i]] += n
 	}
 }

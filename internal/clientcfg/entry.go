@@ -2,7 +2,7 @@ package clientcfg
 
 import (
 	"encoding/binary"
-	"strings"
+	"slices"
 	"time"
 	"unique"
 
@@ -27,13 +27,14 @@ type entry struct {
 type common struct {
 	former                                          FormerSecret
 	public, withoutPKCE, resourceServer, firstParty bool
-	grants                                          string // separated by newlines
+	grants                                          string // for each grant, its index in knownGrants
 }
 
 // formerKept is how long a former secret is kept after it became invalid, because other clocks may
 // be behind.
 const formerKept = 24 * time.Hour
 
+// newEntry returns the in-memory form of a valid client.
 func newEntry(c *Client) *entry {
 	text := make([]byte, 0, 512)
 	for _, part := range [...]string{c.ID, c.Name, c.Stamp.ID, string(c.Labels)} {
@@ -42,9 +43,13 @@ func newEntry(c *Client) *entry {
 	for _, list := range [...][]string{c.RedirectURIs, c.Scopes, c.Audience} {
 		text = appendList(text, list)
 	}
+	grants := make([]byte, len(c.Grants), 8)
+	for i, g := range c.Grants {
+		grants[i] = byte(slices.Index(knownGrants, g)) //nolint:gosec // a valid client has no other
+	}
 	shared := common{
 		former: c.Former, public: c.Public, withoutPKCE: c.WithoutPKCE, resourceServer: c.ResourceServer, firstParty: c.FirstParty,
-		grants: strings.Join(grantNames(c.Grants), "\n"),
+		grants: string(grants),
 	}
 	if shared.former.Used = (time.Time{}); time.Since(c.Former.Until) > formerKept {
 		shared.former = FormerSecret{}
@@ -55,12 +60,11 @@ func newEntry(c *Client) *entry {
 	}
 }
 
-func (e *entry) grants() (grants []Grant) {
-	if names := e.common.Value().grants; names != "" {
-		grants = make([]Grant, 0, strings.Count(names, "\n")+1)
-		for name := range strings.SplitSeq(names, "\n") {
-			grants = append(grants, Grant(name))
-		}
+func (e *entry) grants() []Grant {
+	indexes := e.common.Value().grants
+	grants := make([]Grant, len(indexes))
+	for i := range grants {
+		grants[i] = knownGrants[indexes[i]]
 	}
 	return grants
 }

@@ -189,11 +189,10 @@ func (d *draft) compileSettings(v *Value) error {
 func (d *draft) compilePolicy(clientID string, v *Value) error {
 	var own *ratelimit.Policy
 	var tier string
-	if inFile, is := d.next.base.Clients[clientID]; is {
-		own = &inFile
-	}
 	if v != nil {
 		own, tier = &v.Policy, v.Tier
+	} else if inFile, is := d.next.base.Clients[clientID]; is {
+		own = &inFile
 	}
 	if err := d.live.SetPolicy(clientID, own, tier); err != nil {
 		return err

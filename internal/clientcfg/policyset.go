@@ -72,7 +72,7 @@ func (v *Value) fits(kind string) bool {
 	case SettingsTarget:
 		rest.Policy, rest.CanaryPercent = ratelimit.Policy{Trusted: v.Trusted}, nil
 	case policyTargets:
-		rest.Policy, rest.Tier = ratelimit.Policy{}, ""
+		return v.CanaryPercent == nil && v.Since.IsZero()
 	case tierTargets:
 		rest.Policy = ratelimit.Policy{Trusted: v.Trusted}
 	case overrideTargets:
