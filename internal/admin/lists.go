@@ -192,14 +192,7 @@ func (s *Server) listUnregistered(c *call) error {
 
 // listPresets returns the named limits of this release.
 func (s *Server) listPresets(c *call) error {
-	out := adminapi.Presets{Presets: []adminapi.Preset{}}
-	for _, p := range preset.All() {
-		out.Presets = append(out.Presets, adminapi.Preset{
-			Name: p.Name, User: p.User, Client: p.Client, Total: p.Total,
-			About: p.About, Page: p.Page,
-		})
-	}
-	return c.answer(out)
+	return c.answer(adminapi.Presets{Presets: preset.All()})
 }
 
 // each returns what show returns for each name. It is never nil.

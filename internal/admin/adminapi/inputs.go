@@ -21,11 +21,25 @@ func (l *Lists) policy() (p ratelimit.Policy, errs fielderr.Errors) {
 		User: l.User, Client: l.Client, Total: l.Total, Source: l.Source, MaxWait: l.MaxWait, MaxWaiting: l.MaxWaiting, Ban: l.Ban,
 		OverLimit: valueOf(l.OverLimit), Criticality: valueOf(l.Criticality),
 	}
-	errs.AddUnreported(checkLists(l.User, l.Client, l.Total, l.Source))
-	errs.AddUnreported(checkOverLimit(l.OverLimit))
-	errs.AddUnreported(checkCriticality(l.Criticality))
+	for _, list := range []struct {
+		name   string
+		limits []ratelimit.Limit
+	}{{"user", l.User}, {"client", l.Client}, {"total", l.Total}, {"source", l.Source}} {
+		if list.limits != nil && len(list.limits) == 0 {
+			errs.Add(list.name, "needs at least one limit"+orInherit)
+		}
+	}
+	if l.OverLimit != nil && *l.OverLimit == "" {
+		errs.Add("over_limit", `"" is not one of %q, %q`+orInherit, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
+	}
+	if l.Criticality != nil && *l.Criticality == ratelimit.CriticalityUnset {
+		errs.Add("criticality", `"" is not one of "%s"`+orInherit, strings.Join(ratelimit.CriticalityNames(), `", "`))
+	}
 	return p, errs
 }
+
+// orInherit ends the errors for empty values.
+const orInherit = "; omit it, or set it to null, to inherit the value"
 
 // valueOf returns what v points to, or the zero value.
 func valueOf[V any](v *V) (value V) {
@@ -191,26 +205,7 @@ func checkTierName(field, name string) (errs fielderr.Errors) {
 func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
 	if m != nil && !slices.Contains(modes, *m) {
-		errs.Add("mode", "%q is not one of %q, %q, %q; omit it, or set it to null, to inherit the value",
-			*m, modes[0], modes[1], modes[2])
-	}
-	return errs
-}
-
-// checkOverLimit rejects an empty text, which ratelimit treats as absent.
-func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
-	if o != nil && *o == "" {
-		errs.Add("over_limit", "%q is not one of %q, %q; omit it, or set it to null, to inherit the value",
-			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
-	}
-	return errs
-}
-
-// checkCriticality rejects an empty text. Decoding has already rejected all other invalid values.
-func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
-	if c != nil && *c == ratelimit.CriticalityUnset {
-		errs.Add("criticality", `"" is not one of "%s"; omit it, or set it to null, to inherit the value`,
-			strings.Join(ratelimit.CriticalityNames(), `", "`))
+		errs.Add("mode", "%q is not one of %q, %q, %q"+orInherit, *m, modes[0], modes[1], modes[2])
 	}
 	return errs
 }
@@ -220,19 +215,6 @@ func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 func checkWaiting(longest *ratelimit.Duration, atOnce *int) (errs fielderr.Errors) {
 	if longest == nil && atOnce != nil {
 		errs.Add("max_waiting", "needs max_wait: set both")
-	}
-	return errs
-}
-
-// checkLists rejects empty lists, which ratelimit treats as absent.
-func checkLists(user, client, total, source []ratelimit.Limit) (errs fielderr.Errors) {
-	for _, l := range []struct {
-		name string
-		list []ratelimit.Limit
-	}{{"user", user}, {"client", client}, {"total", total}, {"source", source}} {
-		if l.list != nil && len(l.list) == 0 {
-			errs.Add(l.name, "needs at least one limit; omit it, or set it to null, to inherit the value")
-		}
 	}
 	return errs
 }

@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
+	"oauth-server/internal/limiter/preset"
 )
 
 // completions are the completions of flags, by name.
@@ -56,7 +57,7 @@ func (l *limits) completeUser(cmd *cobra.Command, _ []string, typed string) ([]s
 func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	l.Timeout = connect.CompleteWithin
 	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // empty on an error
-	return beginningWith(typed, all.Presets, func(p *adminapi.Preset) string { return p.Name + "\t" + p.About })
+	return beginningWith(typed, all.Presets, func(p *preset.Preset) string { return p.Name + "\t" + p.About })
 }
 
 // completeClient completes the first argument.

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/limits/syntax"
+	"oauth-server/internal/limiter/preset"
 )
 
 func (l *limits) newPresets() *cobra.Command {
@@ -34,7 +35,7 @@ copies the limits; the client or tier keeps no reference to the preset.`,
 }
 
 // preset returns the preset of that name.
-func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, err error) {
+func (l *limits) preset(ctx context.Context, name string) (p preset.Preset, err error) {
 	all, err := get[adminapi.Presets](ctx, l, "/presets", nil)
 	if err != nil {
 		return p, err
