@@ -30,8 +30,8 @@ func PolicyTarget(clientID string) string { return policyTargets + clientID }
 // CandidateTarget returns the target for a candidate.
 func CandidateTarget(name string) string { return candidateTargets + name }
 
-// cutTarget returns the kind of a target, and its name among those of its kind. The settings for all
-// clients are a kind of their own. It returns false if a target cannot have a value.
+// cutTarget divides a target into its kind and its name. The settings for all clients are a kind
+// without names. It returns false if a target cannot have a value.
 func cutTarget(target string) (kind, name string, ok bool) {
 	if target == SettingsTarget {
 		return target, "", true

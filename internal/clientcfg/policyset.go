@@ -45,11 +45,11 @@ type PolicySet struct {
 
 // Value is what operators have set for one target:
 //
-//   - The settings for all clients, without trust. The configuration file supplies what is not set.
-//   - A policy, in place of the one that the file has for a client. Its tier supplies what is not
-//     set, or else the settings for all clients do.
+//   - The settings for all clients, without trust. Other values come from the configuration file.
+//   - A policy, in place of the file's policy of a client. Other values come from its tier, or else
+//     from the settings for all clients.
 //   - A tier, without trust: a named policy that the policies of clients refer to, so it can be
-//     changed in one place. The settings for all clients supply what is not set.
+//     changed in one place. Other values come from the settings for all clients.
 //   - An override: User and Note. It replaces the limits of one user of one client.
 //   - A candidate, without trust, Mode and HideHeaders: limits on trial beside the live ones.
 //     Candidates have their own counters and are never enforced. An empty list is not tried. If the

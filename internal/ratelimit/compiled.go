@@ -43,7 +43,7 @@ type own struct {
 	last      atomic.Pointer[merged]
 }
 
-// noPolicy is a policy that sets nothing, such as that of a client with only a tier.
+// noPolicy is a policy that sets nothing. Clients with only a tier have it.
 var noPolicy = &Policy{}
 
 // lists are the compiled lists of a policy. A list that the policy does not have is nil.
