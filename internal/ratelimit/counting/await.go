@@ -93,7 +93,7 @@ func (p *part) unread(ms int64) chan struct{} {
 			continue
 		}
 		if s.reading[num] == nil {
-			s.reading[num] = make(chan struct{})
+			put(&s.reading, num, make(chan struct{}))
 		}
 		return s.reading[num]
 	}
@@ -181,7 +181,7 @@ func (s *shard) addWaiter(w *waiter, ls *ratelimit.Limits) {
 	q := s.waiting[w.first]
 	if q == nil {
 		q = &waitQueue{}
-		s.waiting[w.first] = q
+		put(&s.waiting, w.first, q)
 	}
 	q.waiters = append(q.waiters, w)
 	q.count(w, ls, 1)

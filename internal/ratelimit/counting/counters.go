@@ -108,10 +108,7 @@ func NewCounters(maxKeys int) *Counters {
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		s := &c.shards[i]
-		s.all, s.number, s.kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds
-		s.repairs, s.carried, s.leases = map[uint32]*repairs{}, map[uint32][]carry{}, map[uint32]*lease{}
-		s.waiting, s.reading = map[uint32]*waitQueue{}, map[uint32]chan struct{}{}
+		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds
 	}
 	return c
 }

@@ -104,7 +104,7 @@ func (s *shard) leaseOf(num uint32) *lease {
 	l := s.leases[num]
 	if l == nil {
 		l = &lease{}
-		s.leases[num] = l
+		put(&s.leases, num, l)
 	}
 	return l
 }
@@ -137,9 +137,10 @@ func (s *shard) viewStrict(f *ratelimit.Frames, num uint32, r *ratelimit.Rule, m
 	}
 }
 
-// aged reports whether the known counts are too old to deny a request.
+// aged reports whether the known counts are too old to deny a request: they may miss permits that
+// other processes have given back.
 func (s *shard) aged(num uint32, r *ratelimit.Rule, ms int64) bool {
-	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || slab.TicksAgo(ms, s.ColdOf(num).Synced) > freshFor(r)
+	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || slab.TicksAgo(ms, s.ColdOf(num).Synced) > min(max(r.FrameMS/2, maxSpacing), maxWatch)
 }
 
 // lacking returns how long n requests may wait if they lack only permits that an exchange can

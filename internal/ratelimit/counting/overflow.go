@@ -107,7 +107,7 @@ func (s *shard) carry(num uint32, at, n int64) {
 	if n <= 0 {
 		return
 	}
-	s.carried[num] = append(s.carried[num], carry{at: at, n: n})
+	put(&s.carried, num, append(s.carried[num], carry{at: at, n: n}))
 	s.HotOf(num).Flags |= slab.Carried
 }
 

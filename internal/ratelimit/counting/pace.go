@@ -76,7 +76,3 @@ func lazyWait(r *ratelimit.Rule, headroom, interval int64) int64 {
 // grace returns the age of known counts, in milliseconds, from which a limit is decided by its
 // OnOutage. It is the time of a few exchanges of a busy counter.
 func grace(r *ratelimit.Rule) int64 { return 4 * spacing(r) }
-
-// freshFor returns the maximum age, in milliseconds, of known counts that may deny a request under
-// a strict limit. Older counts may miss permits that other processes have given back.
-func freshFor(r *ratelimit.Rule) int64 { return min(max(r.FrameMS/2, maxSpacing), maxWatch) }

@@ -99,7 +99,7 @@ func (s *shard) keepRepairs(num uint32, t *repairs) {
 		delete(s.repairs, num)
 		return
 	}
-	s.repairs[num] = t
+	put(&s.repairs, num, t)
 }
 
 // repairsDone removes the finished repairs of a counter after its write w was applied. If the

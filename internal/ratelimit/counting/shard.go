@@ -27,6 +27,14 @@ type shard struct {
 	reading map[uint32]chan struct{} // by counter: closed after its first read, see part.unread
 }
 
+// put adds an entry to a map of a shard. Most shards need no such map.
+func put[V any](in *map[uint32]V, num uint32, v V) {
+	if *in == nil {
+		*in = map[uint32]V{}
+	}
+	(*in)[num] = v
+}
+
 // crowded reports whether too few numbers are left for the counters of another key. It keeps enough
 // numbers for all overflow counters.
 func (s *shard) crowded(ls *ratelimit.Limits) bool {
