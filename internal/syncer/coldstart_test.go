@@ -1,6 +1,8 @@
 package syncer_test
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,5 +60,42 @@ func TestColdStart(t *testing.T) {
 				check.Equal(t, "over the limit", over.Load(), 3*instances)
 			})
 		})
+	}
+}
+
+// TestColdStrict: while a store is slow, requests under a strict limit with room wait for their permits, and none is denied.
+func TestColdStrict(t *testing.T) {
+	const atOnce = 128
+	strict := ratelimit.NewLimit("strict", 1_000_000, time.Hour)
+	strict.MakeStrict()
+	strict.LeaseWait = 2 * time.Second
+	own, total := []ratelimit.Limit{strict}, []ratelimit.Limit{ratelimit.NewLimit("total", 1_000_000, time.Hour)}
+	source := []ratelimit.Limit{ratelimit.NewLimit("source", 1_000_000, time.Hour)}
+	for name, policy := range map[string]ratelimit.Policy{
+		"alone":                   {User: own, Client: own},
+		"with a total":            {User: own, Client: own, Total: total},
+		"with another one":        {User: append(slices.Clip(own), total...), Client: own},
+		"with a source":           {User: own, Client: own, Source: source},
+		"with a total and source": {User: own, Client: own, Source: source, Total: total},
+	} {
+		for _, latency := range []time.Duration{30 * time.Millisecond, 100 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, latency), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m := newMember(t, newNetwork(latency), 1, 0, nil)
+					policy := compiled(t, policy).ForRequest(ratelimit.GrantPassword, "192.0.2.1")
+					var denied atomic.Int64
+					var asking sync.WaitGroup
+					for range atOnce {
+						asking.Go(func() {
+							if d, _ := m.counters.Await(t.Context(), m.now(), keyOf(0), policy, 1); d.Rejected() {
+								denied.Add(1)
+							}
+						})
+					}
+					asking.Wait()
+					check.Equal(t, "denied", denied.Load(), 0)
+				})
+			})
+		}
 	}
 }

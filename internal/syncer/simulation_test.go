@@ -260,7 +260,7 @@ func (s *scenario) await(m *member, k ratelimit.Key, grant ratelimit.Grants, sou
 }
 
 // take removes one member from the cluster, but never the last. Requests that wait there in a queue
-// are denied. Those that wait for the first read of their key are decided within 50 ms.
+// are denied. Those that wait for the first read of their key are decided within 250 ms.
 func (s *scenario) take() *member {
 	if len(s.alive) < 2 {
 		return nil
@@ -269,7 +269,7 @@ func (s *scenario) take() *member {
 	m := s.alive[i]
 	s.alive = append(s.alive[:i], s.alive[i+1:]...)
 	m.lines.Close()
-	wait(100 * time.Millisecond)
+	wait(300 * time.Millisecond)
 	synctest.Wait()
 	return m
 }

@@ -41,16 +41,16 @@ func (w *waiter) decided(at int64) {
 // After the first requests of a key it waits until this process has read the key, but at most
 // readWait. Await returns the decision and how long it waited, which is 0 for an immediate decision.
 //
-// If the context ends during the wait, the request is denied and takes no permit. A request is
+// If the context ends while it waits for permits, the request is denied and takes none. A request is
 // admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision, waited time.Duration) {
 	came := ratelimit.Millis(now)
-	w := c.take(came, k, e, n, &d, true)
+	w := c.take(came, k, e, n, &d, true, e.Mode == ratelimit.Enforce)
 	if w == nil {
 		return d, 0
 	}
 	began, at := time.Now(), came
-	for late, wait := time.After(readWait), true; w != nil; w = c.take(at, k, e, n, &d, wait) {
+	for late, reads := time.After(readWait), true; w != nil; w = c.take(at, k, e, n, &d, true, reads) {
 		if w.done != nil {
 			d, at = c.outcome(ctx, w), w.at
 		}
@@ -60,9 +60,9 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e 
 		select {
 		case <-w.read:
 		case <-ctx.Done():
-			return d, time.Since(began)
+			reads = false // like any other request of a caller who has gone
 		case <-late:
-			wait = false // decided without the first read
+			reads = false // decided by what is known
 		}
 		at, d = c.queue.present(came), ratelimit.Decision{}
 	}
@@ -89,7 +89,7 @@ func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
 func (p *part) unread(ms int64) chan struct{} {
 	s := p.s
 	for num, r := range p.applied() {
-		if h := s.HotOf(num); !s.unread(h, s.Slots(h, r)) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {
+		if h := s.HotOf(num); r.Leases || !s.unread(h, s.Slots(h, r)) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {
 			continue
 		}
 		if s.reading[num] == nil {

@@ -14,7 +14,7 @@ import (
 // [ratelimit.Enforce] and [ratelimit.DryRun] count in the same way. In the mode [ratelimit.Off], and
 // for trusted clients, requests pass uncounted.
 func (c *Counters) Take(now time.Time, k ratelimit.Key, e *ratelimit.Effective, n int64) (d ratelimit.Decision) {
-	c.take(ratelimit.Millis(now), k, e, n, &d, false)
+	c.take(ratelimit.Millis(now), k, e, n, &d, false, false)
 	return d
 }
 
@@ -48,9 +48,9 @@ func (c *Counters) Denies(now time.Time, k ratelimit.Key, e *ratelimit.Effective
 	return d, true
 }
 
-// take is [Counters.Take]. If wait is set, it returns a waiter for a request that lacks only permits
-// or the first read of a key.
-func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int64, d *ratelimit.Decision, wait bool) (w *waiter) {
+// take is [Counters.Take]. It returns a waiter for a request that lacks only permits, if wait is set,
+// or the first read of a key, if reads is set.
+func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int64, d *ratelimit.Decision, wait, reads bool) (w *waiter) {
 	switch {
 	case e.Mode == ratelimit.Off:
 		d.Outcome = ratelimit.Passed
@@ -87,7 +87,7 @@ func (c *Counters) take(ms int64, k ratelimit.Key, e *ratelimit.Effective, n int
 	}
 	var q request
 	q.c, q.n, q.grant, q.key, q.source = c, max(n, 1), e.Grant(), k, e.SourceKey
-	q.reads = wait && e.Mode == ratelimit.Enforce
+	q.reads = reads
 	if p := &q.parts[0]; ls != nil {
 		p.s, p.ls, p.hash, p.first, p.skip = s, ls, h, first, ls.Skip(e.Grant())
 	}

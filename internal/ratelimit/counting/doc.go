@@ -7,7 +7,7 @@
 // the clock of [SyncOptions] again while they hold the lock. Decisions do not block, with two
 // exceptions in [Counters.Await]: a request under a strict limit that lacks permits waits for at most
 // the LeaseWait of the limit, and a request of a key that this process has not read yet, for at most
-// 50 ms. Counts from other processes arrive through [Sync], which internal/syncer uses.
+// 250 ms. Counts from other processes arrive through [Sync], which internal/syncer uses.
 //
 // # Strict limits
 //

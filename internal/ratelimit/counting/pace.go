@@ -19,7 +19,7 @@ const (
 	// its limit: other processes may have used all of it.
 	unread = 3
 	// readWait is the longest time that a request waits for the first read of its key.
-	readWait = 50 * time.Millisecond
+	readWait = 250 * time.Millisecond
 )
 
 // spacing returns the minimum time between two exchanges of a counter, in milliseconds. It is the
