@@ -89,7 +89,7 @@ func (f *Frames) FirstBelow(r *Rule, ms, target int64) int64 {
 		if f.Whole < target {
 			return ms
 		}
-		return f.Start + r.FrameMS
+		return max(f.Start+r.FrameMS, ms)
 	case r.Algorithm == Weighted:
 		return f.firstBelowWeighted(r, ms, target)
 	}
@@ -137,21 +137,21 @@ func ShrunkBelow(count, room, frame, from int64) int64 {
 // firstBelowWeighted is FirstBelow for [Weighted]. Within a frame the estimate moves from the
 // previous count to the current one. In the next frame it moves from the current count to zero.
 func (f *Frames) firstBelowWeighted(r *Rule, ms, target int64) int64 {
-	cur, prev := f.Whole, f.oldest
-	elapsed, need := max(ms-f.Start, 0), target*r.FrameMS
-	if elapsed*cur+(r.FrameMS-elapsed)*prev < need {
-		return ms
-	}
-	if prev > cur {
-		if e := r.FrameMS*(prev-target)/(prev-cur) + 1; e < r.FrameMS {
-			return f.Start + e
+	cur, prev, next := f.Whole, f.oldest, f.Start+r.FrameMS
+	if elapsed := max(ms-f.Start, 0); ms < next {
+		if elapsed*cur+(r.FrameMS-elapsed)*prev < target*r.FrameMS {
+			return ms
+		}
+		if prev > cur {
+			if e := r.FrameMS*(prev-target)/(prev-cur) + 1; e < r.FrameMS {
+				return f.Start + e
+			}
 		}
 	}
-	next := f.Start + r.FrameMS
-	if e := ShrunkBelow(cur, target, r.FrameMS, 0); e < r.FrameMS {
+	if e := ShrunkBelow(cur, target, r.FrameMS, ms-next); e < r.FrameMS {
 		return next + e
 	}
-	return next + r.FrameMS
+	return max(next+r.FrameMS, ms)
 }
 
 // MaxCount is the largest count of one frame. Larger counts are clamped to it.
