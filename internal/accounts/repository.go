@@ -136,7 +136,8 @@ func encodeRevocation(v *revocation) (store.Record, error) {
 
 func decodeRevocation(r *store.Record) (revocation, error) {
 	v := revocation{until: r.Expires}
-	return v, store.Unmarshal(r, &v)
+	err := store.Unmarshal(r, &v)
+	return v, err
 }
 
 // Revoke records the name of a token family, an agreement or an access token until the time when the

@@ -84,10 +84,10 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		if err == nil {
 			err = lockout.Newly(s.o.Clients.Directory(), p, after)
 		}
-		if err != nil {
-			return e, err
+		if err == nil {
+			err = s.describe(&e, ch, p, after)
 		}
-		return e, s.describe(&e, ch, p, after)
+		return e, err
 	}
 }
 

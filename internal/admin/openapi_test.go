@@ -39,7 +39,8 @@ type response struct {
 
 var loadDocument = sync.OnceValues(func() (openAPI, error) {
 	var d openAPI
-	return d, json.Unmarshal(admin.Document, &d)
+	err := json.Unmarshal(admin.Document, &d)
+	return d, err
 })
 
 func document(t *testing.T) openAPI {

@@ -267,7 +267,8 @@ func (c *cluster) documents(ctx context.Context) (all []document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return all, cursor.All(ctx, &all)
+	err = cursor.All(ctx, &all)
+	return all, err
 }
 
 // stored is what the database has counted, by client.

@@ -69,7 +69,8 @@ func collection(b store.Backend, skipped *[]string) *store.Collection[animal] {
 		},
 		Decode: func(r *store.Record) (animal, error) {
 			a := animal{Name: r.Key}
-			return a, json.Unmarshal(r.Value, &a)
+			err := json.Unmarshal(r.Value, &a)
+			return a, err
 		},
 		Skipped: func(table, key string, err error) {
 			*skipped = append(*skipped, fmt.Sprint(table, " ", key, " ", errors.Is(err, store.ErrUnreadable)))

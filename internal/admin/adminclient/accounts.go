@@ -216,7 +216,8 @@ func userPath(name string, more ...string) string {
 
 // user calls the API about a user.
 func (a *Accounts) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
-	return u, a.change(ctx, method, path, "*", in, &u, ErrNoUser)
+	err = a.change(ctx, method, path, "*", in, &u, ErrNoUser)
+	return u, err
 }
 
 // Users returns a page of users: at most limit users with names that start with prefix and are
@@ -237,7 +238,8 @@ func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err 
 
 // CreateUser stores a user under the canonical form of the name.
 func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
-	return u, a.change(ctx, http.MethodPost, "/users", "", n, &u, nil)
+	err = a.change(ctx, http.MethodPost, "/users", "", n, &u, nil)
+	return u, err
 }
 
 // SetPassword replaces a user's password and revokes the user. Errors: [ErrNoUser].

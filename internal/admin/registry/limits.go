@@ -39,7 +39,8 @@ func (r *Service) LimitsOf(ctx context.Context, id string) (l Limits, err error)
 	}
 	l.Overrides = len(l.Users)
 	l.Users = l.Users[:min(namedOverrides, l.Overrides)]
-	return l, r.addBans(ctx, id, &l)
+	err = r.addBans(ctx, id, &l)
+	return l, err
 }
 
 // addBans adds the client's current and remembered bans.

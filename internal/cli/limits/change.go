@@ -83,7 +83,8 @@ func (l *limits) showPlan(planned *adminapi.Changed) error {
 // rehearse asks for the effect of a change without making it.
 func rehearse[T any](ctx context.Context, l *limits, req adminclient.Change) (plan document[T], err error) {
 	req.Validate = true
-	return plan, l.send(ctx, req, &plan)
+	err = l.send(ctx, req, &plan)
+	return plan, err
 }
 
 // commit asks for confirmation if the change widens enforcement, and makes it.

@@ -132,7 +132,8 @@ func object(b []byte) (map[string]any, bool) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	var o map[string]any
-	return o, d.Decode(&o) == nil
+	err := d.Decode(&o)
+	return o, err == nil
 }
 
 // twice reports whether the object b has a name more than once.

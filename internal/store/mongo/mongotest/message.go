@@ -18,5 +18,6 @@ func decoded(m wire.Message) (whole bson.D, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return whole, bson.Unmarshal(raw, &whole)
+	err = bson.Unmarshal(raw, &whole)
+	return whole, err
 }
