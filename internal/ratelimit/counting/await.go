@@ -50,7 +50,7 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e 
 		return d, 0
 	}
 	began, at := time.Now(), came
-	for late, reads := time.After(readWait), true; w != nil; w = c.take(at, k, e, n, &d, true, reads) {
+	for reads := true; w != nil; w = c.take(at, k, e, n, &d, true, reads) {
 		if w.done != nil {
 			d, at = c.outcome(ctx, w), w.at
 		}
@@ -61,8 +61,8 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e 
 		case <-w.read:
 		case <-ctx.Done():
 			reads = false // like any other request of a caller who has gone
-		case <-late:
-			reads = false // decided by what is known
+		case <-time.After(readWait - time.Since(began)):
+			reads = false // the counts that are known decide
 		}
 		at, d = c.queue.present(came), ratelimit.Decision{}
 	}
@@ -84,9 +84,9 @@ func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
 	return pending+unclaimed >= unread
 }
 
-// unread returns a channel that is closed after the first read of the key, or nil if the next
+// firstRead returns a channel that is closed after the first read of the key, or nil if the next
 // request need not wait for it.
-func (p *part) unread(ms int64) chan struct{} {
+func (p *part) firstRead(ms int64) chan struct{} {
 	s := p.s
 	for num, r := range p.applied() {
 		if h := s.HotOf(num); r.Leases || !s.unread(h, s.Slots(h, r)) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {

@@ -167,7 +167,7 @@ func (q *request) decide(ms int64, d *ratelimit.Decision, count bool) (room, wak
 			}
 		}
 		if q.reads && p.first != 0 {
-			if q.read = p.unread(ms); q.read != nil {
+			if q.read = p.firstRead(ms); q.read != nil {
 				q.leave(i, d, false)
 				d.Outcome = ratelimit.Denied
 				d.LackPermits()

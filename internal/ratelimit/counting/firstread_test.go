@@ -11,27 +11,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// fresh is a key that the process has not read yet, under a limit of 200, with a syncer that a test calls.
-type fresh struct {
-	t   *testing.T
-	c   *Counters
-	y   *Sync
-	e   *ratelimit.Effective
-	k   ratelimit.Key
-	now time.Time
-}
+// fresh is a player with a key that its process has not read yet.
+type fresh struct{ *player }
 
 func newFresh(t *testing.T, limits ...ratelimit.Limit) *fresh {
 	t.Helper()
-	f := &fresh{t: t, c: NewCounters(0), k: ratelimit.Key{ClientID: "client", Username: "ann"}, now: at(epoch)}
-	f.y = attach(f.c)
-	f.e = appliedBy(t, ratelimit.Policy{User: limits, Client: limits})
-	return f
+	c, k, eff := single(limits...)
+	return &fresh{&player{t: t, c: c, y: attach(c), k: k, eff: eff, now: at(epoch)}}
 }
 
 // send sends requests that may wait.
 func (f *fresh) send(ctx context.Context, n int) (all []*reply) {
-	e := f.e
+	e := f.eff
 	for range n {
 		a := &reply{}
 		go func() {
@@ -149,7 +140,7 @@ func TestFirstReadNeverAwaited(t *testing.T) {
 		"dry-run": func(f *fresh) {
 			s := ratelimit.DefaultSettings()
 			s.Mode = ratelimit.DryRun
-			f.e = defaultsWith(f.t, s).For("client")
+			f.eff = defaultsWith(f.t, s).For("client")
 		},
 		"outage":   func(f *fresh) { f.y.Stalled() },
 		"stopping": func(f *fresh) { f.y.SetFinal() },
@@ -176,7 +167,7 @@ func TestFirstReadOfOtherLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFresh(t, perMinute(200))
 				all := f.send(t.Context(), unread+3)
-				f.e = appliedBy(t, ratelimit.Policy{User: []ratelimit.Limit{to}, Client: []ratelimit.Limit{to}})
+				f.eff = appliedBy(t, ratelimit.Policy{User: []ratelimit.Limit{to}, Client: []ratelimit.Limit{to}})
 				all = append(all, f.send(t.Context(), 1)...)
 				time.Sleep(readWait) //nolint:forbidigo // simulated
 				synctest.Wait()

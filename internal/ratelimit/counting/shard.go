@@ -9,7 +9,7 @@ import (
 
 // shard holds a part of the keys under one lock.
 type shard struct {
-	// A decision reads the fields up to hot; they fill a cache line.
+	// A decision reads the fields up to hot; they fill a cache line. Shards share no cache line.
 	mu  sync.Mutex
 	all *totals
 	slab.Records
@@ -24,7 +24,7 @@ type shard struct {
 	shared  []overflow
 	leases  map[uint32]*lease        // by counter
 	waiting map[uint32]*waitQueue    // by the first counter of their key
-	reading map[uint32]chan struct{} // by counter: closed after its first read, see part.unread
+	reading map[uint32]chan struct{} // by counter: closed after its first read, see part.firstRead
 }
 
 // put adds an entry to a map of a shard. Most shards need no such map.
