@@ -76,9 +76,10 @@ func secretsOf(c *clientcfg.Client, now time.Time) any {
 	return map[string]any{"client_id": c.ID, "secrets": ids}
 }
 
-// AddSecret gives a confidential client a new secret. n says what happens to the previous one. It returns the client and the new secret, which is stored only as a digest. Instances follow
-// when they refresh their clients, within two seconds. At most two secrets are valid: if a secret
-// from an earlier rotation is still valid, it ends. Errors: [fielderr.Errors], [ErrPublic],
+// AddSecret gives a confidential client a new secret. n says what happens to the previous one. It
+// returns the client and the new secret, which is stored only as a digest. Instances follow when
+// they refresh their clients, within two seconds. At most two secrets are valid: if a secret from an
+// earlier rotation is still valid, it ends. Errors: [fielderr.Errors], [ErrPublic],
 // [clientcfg.ErrNotFound].
 func (r *Service) AddSecret(ctx context.Context, id string, n NewSecret) (c clientcfg.Client, shown string, err error) {
 	if err := n.validate(); err != nil {

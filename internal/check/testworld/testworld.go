@@ -76,16 +76,17 @@ func OpenStore(tb testing.TB, file string) *Store {
 func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	tb.Helper()
 	e := clientcfg.Event{Number: set.Version}
-	put := func(target string, v clientcfg.Value) bool {
+	put := func(target string, v clientcfg.Value) {
 		c, err := clientcfg.SetTarget(target, &v)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		e.Changes = append(e.Changes, c)
-		return true
 	}
 	put(clientcfg.SettingsTarget, set.Settings)
-	set.All()(put)
+	for target, v := range set.All() {
+		put(target, v)
+	}
 	p, err := clientcfg.FixedPolicies(file)
 	if err == nil {
 		p, err = p.Apply(&e)

@@ -26,7 +26,8 @@ func (m *Metrics) OutageDecision(clientID, outcome string) {
 	}
 }
 
-// LeaseWait counts a request that waited for permits of a strict limit or for the first read of its key. The outcome is [Allowed] or [Denied].
+// LeaseWait counts a request that waited for permits of a strict limit or for the first read of its key.
+// The outcome is [Allowed] or [Denied].
 func (m *Metrics) LeaseWait(outcome string, waited time.Duration) {
 	m.leaseWait.WithLabelValues(outcomeNames[indexOf(outcomeNames[:], outcome)]).Observe(waited.Seconds())
 }

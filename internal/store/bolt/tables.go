@@ -32,9 +32,9 @@ func valueIn(b *bbolt.Bucket, key []byte) []byte {
 	return b.Get(key)
 }
 
-// from returns the keys and values of a bucket from a key on, in order; none if there is no bucket. In a damaged file bbolt may follow pages in a
-// circle, and the rows are then out of order. from panics in this case, and the caller of the store
-// gets [ErrCorrupt].
+// from returns the keys and values of a bucket from a key on, in order; none if there is no bucket.
+// In a damaged file bbolt may follow pages in a circle, and the keys are then out of order. from
+// panics in this case, and the caller of the store gets [ErrCorrupt].
 func from(b *bbolt.Bucket, key string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		if b == nil {

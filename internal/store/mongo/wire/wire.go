@@ -1,7 +1,6 @@
 // Package wire reads and makes messages of MongoDB's wire protocol, for programs between a driver
-// and a server: the proxies of tests and of lab. It starts no server. It reads
-// compressed messages like any other, but no command in them. Driver and server must have agreed on
-// compression before.
+// and a server: the proxies of tests and of lab. It starts no server. It reads compressed messages
+// like any other, but no command in them. Driver and server must have agreed on compression before.
 package wire
 
 import (
