@@ -132,7 +132,7 @@ func FuzzYAML(f *testing.F) {
 
 // FuzzTextAsYAML: any text written as YAML reads back as the same text.
 func FuzzTextAsYAML(f *testing.F) {
-	for _, seed := range []string{"", "null", "a: b", "0x10", "2026-01-01", " x ", "- a", "\u2028", "\x7f\x01", "'", "|\n a", "#", "<<", "\ufeff", "yes"} {
+	for _, seed := range []string{"", "null", "a: b", "0x10", "2026-01-01", " x ", "- a", "\u2028", "\x7f\x01", "'", "|\n a", "#", "<<", "\ufeff", "yes", "\ta\n", "\n\ta\n", "a\n\tb"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {

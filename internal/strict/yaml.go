@@ -130,8 +130,9 @@ func WriteYAML(w io.Writer, v any) error {
 }
 
 // quoted matches text that the library quotes in a string, but not in a node: YAML 1.1 reads it as
-// a boolean or as a number of base 60.
-var quoted = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
+// a boolean or as a number of base 60. It also matches text that begins with a tab: the library
+// cannot read such a block of lines.
+var quoted = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$|^\t`)
 
 func yamlNode(v *Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
