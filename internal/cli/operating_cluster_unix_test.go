@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -257,16 +258,25 @@ func (c *pageCluster) loseData() {
 	c.between.Restore()
 }
 
+const namespaceExists = 48 // an error code of MongoDB
+
 // restoreData does what mongorestore does, while the instances do not reach the database. The server may still carry
-// out a command that it got before, such as a heartbeat, which creates its collection.
+// out a command that it got before, such as a heartbeat or a write of counts, which creates its collection.
 func (c *pageCluster) restoreData() {
 	c.t.Helper()
 	c.between.Break()
 	defer c.between.Restore()
 	check.OK(c.t, c.database.Drop(c.t.Context()))
 	for _, copied := range c.copied {
-		check.OK(c.t, c.database.Collection(copied.name).Drop(c.t.Context()))
-		check.OK(c.t, c.database.CreateCollection(c.t.Context(), copied.name))
+		check.Eventually(c.t, "no command creates "+copied.name, func() bool {
+			check.OK(c.t, c.database.Collection(copied.name).Drop(c.t.Context()))
+			err := c.database.CreateCollection(c.t.Context(), copied.name)
+			if exists := (mongo.CommandError{}); errors.As(err, &exists) && exists.HasErrorCode(namespaceExists) {
+				return false
+			}
+			check.OK(c.t, err)
+			return true
+		})
 		for _, index := range copied.indexes {
 			c.createIndex(copied.name, index)
 		}
