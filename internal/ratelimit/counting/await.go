@@ -81,7 +81,7 @@ func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
 		return false
 	}
 	pending, unclaimed := ratelimit.SumUnflushed(slots)
-	return pending+unclaimed >= unread
+	return pending+unclaimed >= Unread
 }
 
 // firstRead returns a channel that is closed after the first read of the key, or nil if the next

@@ -105,7 +105,7 @@ func NewCounters(maxKeys int) *Counters {
 	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 3*n)}
 	c.all.hashKey, c.all.maxKeys = slab.NewHashKey(), int64(maxKeys)
 	c.all.outage.instances.Store(1)
-	c.all.leasing.trip.Store(minSpacing)
+	c.all.leasing.trip.Store(ratelimit.MinSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
 		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds

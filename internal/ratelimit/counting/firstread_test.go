@@ -94,7 +94,7 @@ func TestFirstRead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFresh(t, perMinute(200))
 				all := f.send(t.Context(), 20)
-				f.equal("before", all, unread, 0, 20-unread)
+				f.equal("before", all, Unread, 0, 20-Unread)
 				f.read(tc.used)
 				f.equal("after", all, tc.admitted, tc.denied, 0)
 			})
@@ -107,9 +107,9 @@ func TestFirstReadOfEachLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFresh(t, perMinute(200), ratelimit.NewLimit("per-hour", 1000, time.Hour))
 		all := f.send(t.Context(), 20)
-		f.equal("before", all, unread, 0, 20-unread)
+		f.equal("before", all, Unread, 0, 20-Unread)
 		f.read(0, 1000)
-		f.equal("after", all, unread, 20-unread, 0)
+		f.equal("after", all, Unread, 20-Unread, 0)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestFirstReadLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFresh(t, perMinute(5))
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := f.send(ctx, unread+1)[unread]
+		gone := f.send(ctx, Unread+1)[Unread]
 		all := f.send(t.Context(), 3)
 		cancel()
 		synctest.Wait()
@@ -166,7 +166,7 @@ func TestFirstReadOfOtherLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFresh(t, perMinute(200))
-				all := f.send(t.Context(), unread+3)
+				all := f.send(t.Context(), Unread+3)
 				f.eff = appliedBy(t, ratelimit.Policy{User: []ratelimit.Limit{to}, Client: []ratelimit.Limit{to}})
 				all = append(all, f.send(t.Context(), 1)...)
 				time.Sleep(readWait) //nolint:forbidigo // simulated

@@ -140,7 +140,7 @@ func (s *shard) viewStrict(f *ratelimit.Frames, num uint32, r *ratelimit.Rule, m
 // aged reports whether the known counts are too old to deny a request: they may miss permits that
 // other processes have given back.
 func (s *shard) aged(num uint32, r *ratelimit.Rule, ms int64) bool {
-	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || slab.TicksAgo(ms, s.ColdOf(num).Synced) > min(max(r.FrameMS/2, maxSpacing), maxWatch)
+	return s.HotOf(num).Flags.Has(slab.Unsynced|slab.Stale) || slab.TicksAgo(ms, s.ColdOf(num).Synced) > min(max(r.FrameMS/2, ratelimit.MaxSpacing), ratelimit.MaxWatch)
 }
 
 // lacking returns how long n requests may wait if they lack only permits that an exchange can
@@ -317,9 +317,9 @@ func (s *shard) needs(num uint32, r *ratelimit.Rule, ms int64, q *queue) need {
 			l.owed = ms
 		}
 		_, n := ratelimit.SumUnflushed(slots)
-		wait := l.owed + lazyWait(r, max(headroom, 0), q.options.Interval.Milliseconds()) - ms
+		wait := l.owed + r.LazyWait(max(headroom, 0), q.options.Interval.Milliseconds()) - ms
 		if s.matters(h, n, headroom) {
-			wait = min(wait, l.owed+minSpacing-ms)
+			wait = min(wait, l.owed+ratelimit.MinSpacing-ms)
 		}
 		return need{act: wait <= 0, state: slab.Lazy, wait: wait}
 	}

@@ -134,5 +134,5 @@ func TestTripOfANewLease(t *testing.T) {
 	p.take(1, ratelimit.Denied)
 	p.pass(5 * time.Millisecond)
 	p.finish(task, p.store(&task))
-	check.Equal(t, "trip", p.c.all.leasing.trip.Load(), int64(minSpacing))
+	check.Equal(t, "trip", p.c.all.leasing.trip.Load(), int64(ratelimit.MinSpacing))
 }

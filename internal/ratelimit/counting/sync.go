@@ -17,7 +17,7 @@ type Sync struct {
 
 // SyncOptions configures how often counters are exchanged.
 type SyncOptions struct {
-	Interval   time.Duration // flush interval: how long counts that are not due wait, see lazyWait
+	Interval   time.Duration // flush interval: how long counts that are not due wait, see [ratelimit.Rule.LazyWait]
 	MaxBackoff time.Duration // longest wait of a counter with a failing write
 	// Clock is read again under the lock of a key with a strict limit, because the frame of the
 	// time passed in may be over. Nil: the time passed in is used.
@@ -436,6 +436,6 @@ func (s *shard) cutOff(num uint32, r *ratelimit.Rule, ms int64) bool {
 	case mode == recovering:
 		return slab.TicksAgo(ms, s.ColdOf(num).Synced) > slab.TicksAgo(ms, o.ended.Load())
 	default:
-		return slab.TicksAgo(ms, s.ColdOf(num).Synced) > grace(r)
+		return slab.TicksAgo(ms, s.ColdOf(num).Synced) > r.Grace()
 	}
 }
