@@ -16,6 +16,9 @@ type Reservation struct {
 	held     []level // the keys that it is held for
 	crowded  bool
 	late     bool // its token was issued, but there was no room left
+	// ahead are how many held requests come before it: of its own key, its source and the total.
+	ahead [3]int64
+	early bool // so many come before it that its keys must be read first
 }
 
 // Crowded reports whether the request must be answered with 429 because others with the same
@@ -40,17 +43,24 @@ func (l *Limiter) Reserve(ctx context.Context, r Request) Reservation {
 
 // reserve is Reserve for a request that arrived at came.
 func (l *Limiter) reserve(ctx context.Context, came time.Time, v *Reservation) {
-	r := &v.request
+	r, read := &v.request, false
 	for now := came; ; now = l.Clock() {
 		e := r.under(l.Policies())
 		if d, banned := l.banned(now, r, e); banned {
 			v.Decision = d
 			return
 		}
-		if !l.hold(now, v, e) {
+		if !l.hold(now, v, e, read) {
+			leased := v.Leased
 			v.Admission = l.queues.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(l.Policies()) })
+			v.Leased += leased
 			l.bannedMeanwhile(r, &v.Admission)
 			return
+		}
+		if v.early {
+			v.Leased, read = l.Counters.AwaitRead(ctx, now, r.Key, e, v.ahead), true
+			came = l.Clock()
+			continue
 		}
 		v.Waited = now.Sub(came)
 		if v.unproven || !l.unproven.pause(ctx, v, e) {

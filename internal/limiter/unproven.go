@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 const (
@@ -109,16 +110,16 @@ func (u *unproven) levels(r *Request, e *ratelimit.Effective) (all [3]level) {
 }
 
 // hold decides on a request before it is counted. It returns true if that is final for now: the
-// request is held, crowded, or denied by the counts alone. Otherwise the caller must reserve it in
-// the counts.
-func (l *Limiter) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool {
+// request is held, crowded, early, or denied by the counts alone. Otherwise the caller must reserve
+// it in the counts. read is set if the request has waited for the first read of its keys.
+func (l *Limiter) hold(now time.Time, v *Reservation, e *ratelimit.Effective, read bool) bool {
 	r, u := &v.request, &l.unproven
 	if r.By == nil || e.Mode == ratelimit.Off || e.Trusted {
 		return false
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	v.Decision, v.crowded = ratelimit.Decision{}, false
+	v.Decision, v.crowded, v.early = ratelimit.Decision{}, false, false
 	all, proven := u.levels(r, e), u.proves(r.By)
 	if proven && !u.holds(&all) { // nearly always
 		return false
@@ -131,14 +132,17 @@ func (l *Limiter) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bo
 			return true
 		}
 		for i := range all {
-			if n := u.before(&all[i], proven, room[i]); n > 0 && room[i] > 0 && room[i] <= n {
+			n := u.before(&all[i], proven, room[i])
+			v.ahead[i] = n
+			v.early = v.early || n >= counting.Unread && !proven && !read
+			if n > 0 && room[i] > 0 && room[i] <= n {
 				v.crowded = true
 				return true
 			}
 		}
 	}
-	if proven {
-		return false
+	if proven || v.early {
+		return v.early
 	}
 	for i := range all {
 		if room[i] < math.MaxInt64 {
@@ -304,11 +308,12 @@ func (l *Limiter) Prove(ctx context.Context, v *Reservation) {
 		return
 	}
 	if v.unproven {
-		waited := v.Waited
+		waited, leased := v.Waited, v.Leased
 		v.Admission = l.queues.Decide(context.WithoutCancel(ctx), r.Key, r.under(l.Policies()))
 		if v.late = v.Rejected(); v.late {
 			v.Outcome, v.RetryAfter = ratelimit.Allowed, 0 // it has passed
 		}
+		v.Leased += leased
 		if v.Waited = waited; waited > 0 && v.Outcome == ratelimit.Allowed {
 			v.Outcome = ratelimit.Delayed
 		}

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/ratelimit/counting"
 )
 
 // id returns an ID for a secret.
@@ -382,4 +383,45 @@ func TestUnprovenPlaces(t *testing.T) {
 		check.Equal(t, "within max_wait", time.Since(began) <= 10*time.Second, true)
 		j.Cancel(&first)
 	})
+}
+
+// TestHeldBeforeTheFirstRead: three requests are held before this process has read their key. The
+// others wait for the read, and then nobody waits.
+func TestHeldBeforeTheFirstRead(t *testing.T) {
+	for used, want := range map[int64]struct{ passed, denied int64 }{0: {20, 0}, 190: {10, 10}, 200: {3, 17}} {
+		t.Run(fmt.Sprint(used), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, _ := limiterBy(t, limited(200, 10_000, 10_000))
+				j.Observe = nil
+				y := j.Counters.Sync(counting.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second})
+				var passed, denied atomic.Int64
+				for range 20 {
+					go func() {
+						if v := j.Reserve(t.Context(), from("192.0.2.1")); v.Rejected() || v.Crowded() {
+							denied.Add(1)
+						} else {
+							passed.Add(1)
+						}
+					}()
+				}
+				synctest.Wait()
+				check.Equal(t, "before", []int64{passed.Load(), denied.Load()}, []int64{counting.Unread, 0})
+				read := 0
+				for i, p := range y.Due(j.Clock().Add(10*time.Millisecond), nil) {
+					task, ok := y.Begin(j.Clock(), p.Ticket, int64(i+1))
+					if !ok {
+						continue // planned again
+					}
+					read++
+					frame := task.Limit.Window.Milliseconds()
+					y.Finish(j.Clock(), &task, counting.Result{Read: true, Document: &ratelimit.Document{
+						Version: 1, Etag: 1, Frame: frame, Frames: []ratelimit.FrameCount{{Name: ratelimit.FrameName(j.Clock().UnixMilli(), frame), Count: used}},
+					}})
+				}
+				synctest.Wait()
+				check.Equal(t, "read", read, 3)
+				check.Equal(t, "after", []int64{passed.Load(), denied.Load()}, []int64{want.passed, want.denied})
+			})
+		})
+	}
 }

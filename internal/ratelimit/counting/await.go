@@ -50,21 +50,16 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e 
 		return d, 0
 	}
 	began, at := time.Now(), came
-	for reads := true; w != nil; w = c.take(at, k, e, n, &d, true, reads) {
+	for w != nil {
 		if w.done != nil {
 			d, at = c.outcome(ctx, w), w.at
 		}
 		if w.read == nil {
 			break
 		}
-		select {
-		case <-w.read:
-		case <-ctx.Done():
-			reads = false // like any other request of a caller who has gone
-		case <-time.After(readWait - time.Since(began)):
-			reads = false // the counts that are known decide
-		}
+		reads := awaits(ctx, w.read, began)
 		at, d = c.queue.present(came), ratelimit.Decision{}
+		w = c.take(at, k, e, n, &d, true, reads)
 	}
 	waited = time.Since(began)
 	if d.Outcome == ratelimit.Allowed { // at the time of the decision, even if this goroutine runs later
@@ -74,22 +69,73 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k ratelimit.Key, e 
 	return d, waited
 }
 
+// AwaitRead is for callers who admit requests before they count them. ahead is how many they have
+// admitted, under the limits of the key, of its source, and of the total. From [Unread] of them
+// AwaitRead requests the first read of a key, and waits for it, but at most readWait. It returns how
+// long it waited.
+func (c *Counters) AwaitRead(ctx context.Context, now time.Time, k ratelimit.Key, e *ratelimit.Effective, ahead [3]int64) (waited time.Duration) {
+	var q request
+	q.init(c, k, e.For(k), e, 1)
+	began, ms := time.Now(), ratelimit.Millis(now)
+	for reads := true; reads; waited = time.Since(began) {
+		read := q.firstRead(ms, &ahead)
+		if read == nil {
+			break
+		}
+		reads = awaits(ctx, read, began)
+	}
+	return waited
+}
+
+// awaits waits for a first read, at most readWait since began. It reports false if the counts that
+// are known must decide, also because the caller has gone.
+func awaits(ctx context.Context, read <-chan struct{}, began time.Time) bool {
+	select {
+	case <-read:
+		return true
+	case <-ctx.Done():
+	case <-time.After(readWait - time.Since(began)):
+	}
+	return false
+}
+
 // unread reports whether this process has admitted as many requests of a counter as it may before
-// the first read: other processes may have used all of the limit.
-func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot) bool {
+// the first read: other processes may have used all of the limit. It has also admitted ahead
+// requests that are not counted yet.
+func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot, ahead int64) bool {
 	if h.Flags&(slab.Unsynced|slab.Pooled) != slab.Unsynced || !s.all.leasing.on {
 		return false
 	}
 	pending, unclaimed := ratelimit.SumUnflushed(slots)
-	return pending+unclaimed >= Unread
+	return pending+unclaimed+ahead >= Unread
+}
+
+// firstRead requests the first reads of the keys. It returns a channel that is closed after one of
+// them, or nil if there is none to wait for.
+func (q *request) firstRead(ms int64, ahead *[3]int64) (read chan struct{}) {
+	defer q.unlock()
+	if !q.lock() {
+		return nil
+	}
+	for i := range q.parts {
+		p := &q.parts[i]
+		if p.s == nil {
+			continue
+		}
+		if first := p.firstRead(ms, ahead[i]); first != nil {
+			read = first
+			p.refresh(&q.c.queue)
+		}
+	}
+	return read
 }
 
 // firstRead returns a channel that is closed after the first read of the key, or nil if the next
 // request need not wait for it.
-func (p *part) firstRead(ms int64) chan struct{} {
+func (p *part) firstRead(ms, ahead int64) chan struct{} {
 	s := p.s
 	for num, r := range p.applied() {
-		if h := s.HotOf(num); r.Leases || !s.unread(h, s.Slots(h, r)) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {
+		if h := s.HotOf(num); r.Leases || !s.unread(h, s.Slots(h, r), ahead) || s.cutOff(num, r, ms) || s.all.leasing.closing.Load() {
 			continue
 		}
 		if s.reading[num] == nil {

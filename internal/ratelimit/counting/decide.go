@@ -167,7 +167,7 @@ func (q *request) decide(ms int64, d *ratelimit.Decision, count bool) (room, wak
 			}
 		}
 		if q.reads && p.first != 0 {
-			if q.read = p.firstRead(ms); q.read != nil {
+			if q.read = p.firstRead(ms, 0); q.read != nil {
 				q.leave(i, d, false)
 				d.Outcome = ratelimit.Denied
 				d.LackPermits()
@@ -309,7 +309,7 @@ func (c *Counters) takePlainTotal(clientID string, ls, total *ratelimit.Limits, 
 func (s *shard) decidePlain(num uint32, ls *ratelimit.Limits, ms int64, st *ratelimit.Status, soft *bool) bool {
 	h, r := s.HotOf(num), &ls.Rules[0]
 	elapsed := ms - h.Start
-	if elapsed < 0 || elapsed >= r.FrameMS || h.Flags.Has(slab.Failing) || s.unread(h, h.Near[:]) || s.all.outage.mode.Load() != sharing {
+	if elapsed < 0 || elapsed >= r.FrameMS || h.Flags.Has(slab.Failing) || s.unread(h, h.Near[:], 0) || s.all.outage.mode.Load() != sharing {
 		return false
 	}
 	whole, oldest := h.Near[0].Total(1), h.Near[1].Total(1)

@@ -243,11 +243,16 @@ func (c *Counters) Refresh(k ratelimit.Key, e *ratelimit.Effective) bool {
 	if !q.lock() {
 		return false
 	}
+	p.refresh(&c.queue)
+	return true
+}
+
+// refresh requests the counts of other processes for the key.
+func (p *part) refresh(q *queue) {
 	for num := range p.applied() {
 		p.s.HotOf(num).Flags |= slab.Stale
 	}
-	if p.requeue(&c.queue) {
-		c.queue.wake()
+	if p.requeue(q) {
+		q.wake()
 	}
-	return true
 }
