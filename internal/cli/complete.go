@@ -31,7 +31,10 @@ func completions(c *connect.Commands, root *cobra.Command, ofLimits map[string]c
 			byFlag[o.Name] = command.Fixed(values...)
 		}
 	}
-	clientIDs, usernames := c.Complete(connect.ClientIDs), c.Complete(connect.Usernames)
+	firsts := map[string]command.Completion{
+		"ID": c.Complete(connect.First(connect.Registered)), "NAME": c.Complete(connect.First(connect.Usernames)),
+		"CLIENT": c.Complete(connect.First(connect.ClientIDs)),
+	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.PersistentFlags()} {
@@ -46,12 +49,11 @@ func completions(c *connect.Commands, root *cobra.Command, ofLimits map[string]c
 			})
 		}
 		words := strings.Fields(cmd.Use)
-		switch argument := words[min(1, len(words)-1)]; {
+		argument := strings.Trim(words[min(1, len(words)-1)], "[]")
+		switch first, known := firsts[argument]; {
 		case cmd.ValidArgsFunction != nil || argument == "FILE" || argument == "LOG...":
-		case argument == "ID" && cmd.Name() != "create":
-			cmd.ValidArgsFunction = clientIDs
-		case argument == "NAME" && cmd.Name() != "create":
-			cmd.ValidArgsFunction = usernames
+		case known && cmd.Name() != "create":
+			cmd.ValidArgsFunction = first
 		default: // otherwise a shell offers the names of files
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}

@@ -190,7 +190,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 		"client show nobody": `client "nobody" does not exist`, "user show nobody": `user "nobody" does not exist`,
 		"client create web": `client "web" already exists`, "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
 		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
-		"client rotate-secret shop --end-former": "does not exist", "user revoke bob --session x": "no such",
+		"client rotate-secret shop --end-former": "does not exist", "user revoke bob --session x": `user "bob" does not exist`,
 	} {
 		_, stderr, status := run(t, "password2026", on(args)...)
 		if status == command.ExitOK || !strings.Contains(stderr, says) {

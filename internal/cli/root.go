@@ -54,7 +54,7 @@ Try it: this starts a demo and prints commands to paste.
 		return command.Usagef("%w; see %s --help", plain(err), cmd.CommandPath())
 	})
 	registries := connect.NewCommands(c)
-	limited, ofLimits := limits.New(c)
+	limited, ofLimits := limits.New(registries)
 	root.AddCommand(serve.New(c), serve.NewGateway(c), accounts.NewClient(registries), accounts.NewUser(registries), store.NewKeys(c), store.NewMigrate(c), store.NewRecords(c),
 		token.New(c), limited, store.NewBackup(c), store.NewRestore(c), simulate.New(c), serve.NewHealth(c), serve.NewVersion(c))
 	root.AddCommand(newTopics(c)...)

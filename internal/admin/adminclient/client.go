@@ -33,6 +33,9 @@ type Client struct {
 	// change it, because the client secret is sent there.
 	Issuer string
 	Header http.Header // sent with every request; may be nil
+	// Reason goes into the audit trail with every change. Confirmed is the client or user that may be
+	// changed even if that locks operators out.
+	Reason, Confirmed string
 	// Timeout limits each call, including getting a token, except [Client.Stream]. 0 means no limit.
 	Timeout time.Duration
 	// Aged is called with the age of a response that may not show the newest state. Nil: not
@@ -45,11 +48,9 @@ type Change struct {
 	Method, Path string
 	Query        url.Values // besides the parameters below; nil for none
 	ETag         string     // If-Match; empty: If-None-Match: *
-	Reason       string
-	Confirmed    string // client or user that may be changed even if that locks operators out
-	For          string // duration of the change; empty: permanent
-	Validate     bool   // change nothing
-	Body         any    // JSON; nil for none
+	For          string     // duration of the change; empty: permanent
+	Validate     bool       // change nothing
+	Body         any        // JSON; nil for none
 }
 
 // CheckServer returns an error if it is unsafe to send a token to the address.
@@ -75,7 +76,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) 
 func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err error) {
 	query, header := url.Values{}, http.Header{}
 	maps.Copy(query, ch.Query)
-	for name, value := range map[string]string{"reason": ch.Reason, "confirm": ch.Confirmed, "for": ch.For} {
+	for name, value := range map[string]string{"reason": c.Reason, "confirm": c.Confirmed, "for": ch.For} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -98,7 +99,19 @@ func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err
 			header.Set("Content-Type", "application/merge-patch+json")
 		}
 	}
-	return c.call(ctx, ch.Method, ch.Path, query, header, body, v)
+	etag, err = c.call(ctx, ch.Method, ch.Path, query, header, body, v)
+	var p *ProblemError
+	if errors.As(err, &p) {
+		p.Unanswered = p.Status == http.StatusServiceUnavailable && p.RetryAfter == 0
+	}
+	return etag, err
+}
+
+// Do is [Client.Change] of a resource in any state, without its ETag. in is the body, and out receives
+// the response; either may be nil.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	_, err := c.Change(ctx, Change{Method: method, Path: path, ETag: "*", Body: in}, out)
+	return err
 }
 
 // call sends a request. If its token is rejected, it retries once with another one.

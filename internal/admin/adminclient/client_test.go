@@ -82,8 +82,9 @@ func TestChangeSendsWhatItNeeds(t *testing.T) {
 	a := newAPI(t, func(_ http.ResponseWriter, r *http.Request) { header = r.Header })
 	c := a.client(t)
 	c.Server += "/admin/v1/" // pasted
+	c.Reason = "x y"
 	_, err := c.Change(t.Context(), adminclient.Change{
-		Method: http.MethodPatch, Path: "/policies/a%2Fb", ETag: `"7"`, Reason: "x y", Validate: true, Body: map[string]any{"trusted": nil},
+		Method: http.MethodPatch, Path: "/policies/a%2Fb", ETag: `"7"`, Validate: true, Body: map[string]any{"trusted": nil},
 	}, nil)
 	check.OK(t, err)
 	if last := a.seen[len(a.seen)-1]; last != "PATCH /admin/v1/policies/a%2Fb?reason=x+y&validate=true Bearer good" {
@@ -99,10 +100,10 @@ func TestChangeSendsWhatItNeeds(t *testing.T) {
 		t.Errorf("%v", header)
 	}
 	_, err = c.Change(t.Context(), adminclient.Change{
-		Method: http.MethodDelete, Path: "/clients/x/counters", Query: url.Values{"username": {"ada"}}, ETag: "*", Reason: "why",
+		Method: http.MethodDelete, Path: "/clients/x/counters", Query: url.Values{"username": {"ada"}}, ETag: "*",
 	}, nil)
 	check.OK(t, err)
-	if last := a.seen[len(a.seen)-1]; last != "DELETE /admin/v1/clients/x/counters?reason=why&username=ada Bearer good" {
+	if last := a.seen[len(a.seen)-1]; last != "DELETE /admin/v1/clients/x/counters?reason=x+y&username=ada Bearer good" {
 		t.Error(last)
 	}
 }

@@ -18,6 +18,9 @@ type ProblemError struct {
 	// RetryAfter is the wait before the next attempt; zero if not given.
 	RetryAfter time.Duration
 	ETag       string // of the resource; empty if not given
+	// Unanswered means that the change may have been made, because the store neither confirmed nor
+	// refused it.
+	Unanswered bool
 }
 
 // Error implements error, with one line for each field.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
@@ -60,11 +62,11 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 	admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
 	given.add(flags)
 	labels.add(flags)
-	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
-	f := c.Creates(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		made, secret, err := r.CreateClient(ctx, spec)
-		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
-			return clientError(args[0], err)
+	valid := func() (bool, error) { return false, registry.ValidateClient(spec) }
+	f := c.Creates(cmd, valid, func(ctx context.Context, api *adminclient.Client, _ []string) error {
+		made, secret, err := createClient(ctx, c, api, spec)
+		if already, err := given.created(ctx, api, spec.ID, err); err != nil {
+			return explain("client", spec.ID, err)
 		} else if already {
 			return c.Answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
 		}
@@ -95,44 +97,16 @@ func first(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
 
 // change adds to a command that it changes the client or user in its first argument and shows the
 // result: for a script, and as a line for a person.
-func change(c *connect.Commands, cmd *cobra.Command, explain func(name string, err error) error,
-	do func(ctx context.Context, r *adminclient.Accounts, name string) (result any, line string, err error),
+func change(c *connect.Commands, cmd *cobra.Command, kind string,
+	do func(ctx context.Context, api *adminclient.Client, name string) (result any, line string, err error),
 ) *cobra.Command {
-	return c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		result, line, err := do(ctx, r, args[0])
+	return c.Changes(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
+		result, line, err := do(ctx, api, args[0])
 		if err != nil {
-			return explain(args[0], err)
+			return explain(kind, args[0], err)
 		}
 		return c.Answer(result, line)
 	})
-}
-
-// clientError turns an error about a client into a message for the terminal.
-func clientError(id string, err error) error {
-	if errors.Is(err, clientcfg.ErrNotFound) {
-		return fmt.Errorf("client %q does not exist", id)
-	}
-	return changeError("client", id, err)
-}
-
-// changeError turns an error about a client or a user into a message for the terminal.
-func changeError(kind, name string, err error) error {
-	var p *adminclient.ProblemError
-	switch {
-	case errors.As(err, &p) && p.Exists():
-		return errors.New(p.Detail)
-	case errors.As(err, &p) && p.Unreadable():
-		why, _, _ := strings.Cut(p.Detail, "; repair the record")
-		return fmt.Errorf("%s; repair the record, or delete it with oauth-server %s delete '%s'", why, kind, name)
-	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
-		return command.Usage(err)
-	case errors.As(err, &p) && p.LocksOut():
-		why, _, _ := strings.Cut(p.Detail, "; to do it anyway") // drops the advice about a parameter of the API
-		return fmt.Errorf("%s; to do it anyway, add --confirm '%s'", why, name)
-	case errors.As(err, &p) && p.Status == http.StatusForbidden:
-		return fmt.Errorf("%w; give the client the scopes with oauth-server client update ID --admin", err)
-	}
-	return err
 }
 
 func grantsOf(kinds []string) []clientcfg.Grant {
@@ -173,43 +147,57 @@ func writeCredentials(c *connect.Commands, cr credentials) error {
 }
 
 func newClientList(c *connect.Commands) *cobra.Command {
-	var filter registry.Filter
+	var prefix, grant string
+	var labels []string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients", Args: command.Takes(),
 		Example: "  oauth-server client list --label team=payments --label region\n  oauth-server client list --grant password -o json",
 	}
-	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only clients with this ID prefix")
-	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only clients that may use this grant")
-	selectorFlag(cmd.Flags(), &filter.Labels)
-	c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
-		all, err := r.Clients(ctx, filter)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only clients with this ID prefix")
+	cmd.Flags().StringVar(&grant, "grant", "", "only clients that may use this grant")
+	selectorFlag(cmd.Flags(), &labels)
+	c.Reads(cmd, func(ctx context.Context, api *adminclient.Client, _ []string) error {
+		clients, unreadable, err := listClients(ctx, api, url.Values{"prefix": {prefix}, "grant_type": {grant}, "label": labels})
 		if err != nil {
 			return err
 		}
 		listed := []any{}
 		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED", "LABELS"}}
-		for i := range all.Clients {
-			cl := &all.Clients[i]
+		for i := range clients {
+			cl := &clients[i]
 			listed = append(listed, cl)
 			rows = append(rows, []string{
 				cl.ID, kindOf(cl), command.OrDash(command.Names(cl.Grants)), command.OrDash(cl.Scopes), command.DateTime(cl.CreatedAt), command.OrDash(cl.Labels.Pairs()),
 			})
 		}
-		for _, u := range all.Unreadable {
+		for _, u := range unreadable {
 			listed = append(listed, u)
 			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-", "-"})
 		}
-		if len(all.Unreadable) > 0 {
+		if len(unreadable) > 0 {
 			c.Note("Unreadable clients are not served. See why with client show ID, then repair the record or delete it with client delete ID.")
 		}
 		return c.List(listed, rows...)
 	})
 	return first(cmd, func([]string) error {
-		if grants := clientcfg.Grants(); cmd.Flags().Changed("grant") && !slices.Contains(grants, filter.Grant) {
-			return command.Usagef("--grant: %q is not one of %s", filter.Grant, strings.Join(command.Names(grants), ", "))
+		if grants := command.Names(clientcfg.Grants()); cmd.Flags().Changed("grant") && !slices.Contains(grants, grant) {
+			return command.Usagef("--grant: %q is not one of %s", grant, strings.Join(grants, ", "))
 		}
-		return checkSelectors(filter.Labels)
+		return checkSelectors(labels)
 	})
+}
+
+// listClients returns the clients that the query selects, ordered by ID, and the unreadable ones, which
+// only the prefix selects.
+func listClients(ctx context.Context, api *adminclient.Client, query url.Values) (clients []clientcfg.Client, unreadable []registry.Unreadable, err error) {
+	query.Set("limit", pageSize)
+	docs, last, err := adminclient.Pages[adminapi.Client](ctx, api, "/clients", query)
+	for i := range docs {
+		if doc := &docs[i]; doc.IssuedAt != 0 || doc.Meta.Version != 0 { // not of the server behind a gateway
+			clients = append(clients, stored(&doc.Registration))
+		}
+	}
+	return clients, unreadable, errors.Join(err, last.Decode("unreadable", &unreadable))
 }
 
 func newClientShow(c *connect.Commands) *cobra.Command {
@@ -217,8 +205,8 @@ func newClientShow(c *connect.Commands) *cobra.Command {
 		Use: "show ID", Short: "Show a client, and when its secrets were last used", Args: command.Takes("ID"),
 		Example: "  oauth-server client show shop\n  oauth-server client show shop -o json",
 	}
-	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		return showClient(ctx, c, r, args[0])
+	return c.Reads(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
+		return showClient(ctx, c, api, args[0])
 	})
 }
 
@@ -228,11 +216,12 @@ type shownClient struct {
 	Secrets []registry.Secret `json:"secrets,omitempty"`
 }
 
-func showClient(ctx context.Context, c *connect.Commands, r *adminclient.Accounts, id string) error {
-	cl, secrets, err := r.FindClient(ctx, id)
+func showClient(ctx context.Context, c *connect.Commands, api *adminclient.Client, id string) error {
+	doc, _, err := readClient(ctx, api, id)
 	if err != nil {
-		return clientError(id, err)
+		return explain("client", id, err)
 	}
+	cl := stored(&doc)
 	rows := [][]string{
 		{"client_id", cl.ID},
 		{"name", cl.DisplayName()},
@@ -246,14 +235,14 @@ func showClient(ctx context.Context, c *connect.Commands, r *adminclient.Account
 		{"labels", command.OrDash(cl.Labels.Pairs())},
 		{"created", command.DateTime(cl.CreatedAt)},
 	}
-	for _, s := range secrets { // the times of use are accurate to a minute
+	for _, s := range doc.Secrets { // the times of use are accurate to a minute
 		if s.Current {
 			rows = append(rows, []string{"secret_used", command.DateTime(s.Used)})
 		} else {
 			rows = append(rows, []string{"former_secret_until", command.DateTime(s.Until)}, []string{"former_secret_used", command.DateTime(s.Used)})
 		}
 	}
-	return c.List(shownClient{cl, secrets}, rows...)
+	return c.List(shownClient{cl, doc.Secrets}, rows...)
 }
 
 func newClientRotate(c *connect.Commands) *cobra.Command {
@@ -274,15 +263,16 @@ Tokens issued under the old secret stay valid. If the old secret may have leaked
 	cmd.Flags().DurationVar((*time.Duration)(&rotation.Overlap), "overlap", 0, "how long the old secret still works, such as 24h; at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also revoke all tokens and codes issued to the client so far")
 	cmd.Flags().BoolVar(&end, "end-former", false, "end the old secret now, and make no new one")
-	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	c.Changes(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
 		if end {
-			return clientError(args[0], endFormer(ctx, c, r, args[0]))
+			return explain("client", args[0], endFormer(ctx, c, api, args[0]))
 		}
-		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
-		if err != nil {
-			return clientError(args[0], err)
+		var out adminapi.Registered
+		if err := api.Do(ctx, http.MethodPost, clientPath(args[0], "/secrets"), rotation, &out); err != nil {
+			return explain("client", args[0], err)
 		}
-		return showCredentials(c, credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
+		cl := stored(&out.Registration)
+		return showCredentials(c, credentials{ClientID: args[0], ClientSecret: out.Secret, FormerUntil: cl.Former.Until})
 	})
 	return first(cmd, func([]string) error {
 		if end && (rotation.Revoke || rotation.Overlap != 0) {
@@ -293,16 +283,16 @@ Tokens issued under the old secret stay valid. If the old secret may have leaked
 }
 
 // endFormer ends the former secret of a client, if it is still valid.
-func endFormer(ctx context.Context, c *connect.Commands, r *adminclient.Accounts, id string) error {
-	_, secrets, err := r.FindClient(ctx, id)
+func endFormer(ctx context.Context, c *connect.Commands, api *adminclient.Client, id string) error {
+	doc, _, err := readClient(ctx, api, id)
 	if err != nil {
 		return err
 	}
-	for _, s := range secrets {
+	for _, s := range doc.Secrets {
 		if s.Current {
 			continue
 		}
-		if err := r.RetireSecret(ctx, id, s.ID); err != nil {
+		if err := api.Do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(s.ID)), nil, nil); err != nil {
 			return err
 		}
 		return c.Answer(map[string]any{"client_id": id, "secret": s.ID, "retired": true}, "ended the old secret of client "+id)
@@ -322,9 +312,9 @@ A resource server that only verifies signatures accepts them until they expire.
 The client's secret still works. To replace it too, use rotate-secret --revoke.`,
 		Example: "  oauth-server client revoke shop\n  oauth-server client revoke shop --reason \"stolen laptop\"",
 	}
-	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
-		cl, err := r.RevokeClient(ctx, id)
-		return credentials{ClientID: cl.ID}, fmt.Sprintf("revoked all tokens of client %s; new ones are valid", cl.ID), err
+	return change(c, cmd, "client", func(ctx context.Context, api *adminclient.Client, id string) (any, string, error) {
+		err := api.Do(ctx, http.MethodPost, clientPath(id, "/revoke"), nil, nil)
+		return credentials{ClientID: id}, fmt.Sprintf("revoked all tokens of client %s; new ones are valid", id), err
 	})
 }
 

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,9 +23,10 @@ Limits and bans that you set for it stay, and apply again if you register a clie
 ID. The command shows how to remove them.`,
 		Example: "  oauth-server client delete shop\n  oauth-server client delete shop --reason \"ticket 4711\"",
 	}
-	return change(c, cmd, clientError, func(ctx context.Context, r *adminclient.Accounts, id string) (any, string, error) {
-		left, _ := r.LimitsOf(ctx, id) // on an error, the limits are not mentioned
-		if err := r.DeleteClient(ctx, id); err != nil {
+	return change(c, cmd, "client", func(ctx context.Context, api *adminclient.Client, id string) (any, string, error) {
+		var left registry.Limits
+		_, _ = api.Get(ctx, clientPath(id, "/limits"), nil, &left) // on an error, the limits are not mentioned
+		if err := api.Do(ctx, http.MethodDelete, clientPath(id), nil, nil); err != nil {
 			return nil, "", err
 		}
 		if removals := removals(id, &left); len(removals) > 0 {

@@ -47,19 +47,19 @@ func (g *givenSecret) apply(spec *clientcfg.Client) error {
 
 // created returns success if the client already exists with this secret, which lets a job that
 // registers it run twice.
-func (g *givenSecret) created(ctx context.Context, r *adminclient.Accounts, id string, err error) (already bool, _ error) {
+func (g *givenSecret) created(ctx context.Context, api *adminclient.Client, id string, err error) (already bool, _ error) {
 	var p *adminclient.ProblemError
 	if g.file == "" || !errors.As(err, &p) || !p.Exists() {
 		return false, err
 	}
-	_, list, failed := r.FindClient(ctx, id)
-	if errors.Is(failed, clientcfg.ErrNotFound) { // a user has the name
+	doc, _, failed := readClient(ctx, api, id)
+	if errors.As(failed, &p) && p.NotFound() { // a user has the name
 		return false, err
 	}
 	if failed != nil {
 		return false, errors.Join(err, failed)
 	}
-	for _, s := range list {
+	for _, s := range doc.Secrets {
 		if s.Current && s.ID == registry.SecretID(id, g.digest) {
 			return true, nil
 		}

@@ -58,13 +58,13 @@ sets one label. To change the secret, use rotate-secret.`,
 	e.given = flags.Changed
 	var edits []string // the flags so far
 	flags.VisitAll(func(f *pflag.Flag) { edits = append(edits, f.Name) })
-	c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		cl, err := r.ChangeClient(ctx, args[0], e.apply)
+	c.Changes(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
+		cl, err := changeClient(ctx, c, api, args[0], e.apply)
 		if err != nil {
-			return clientError(args[0], err)
+			return explain("client", args[0], err)
 		}
 		e.admin.warn(c.Env, &cl)
-		return showClient(ctx, c, r, cl.ID)
+		return showClient(ctx, c, api, cl.ID)
 	})
 	return first(cmd, func([]string) error {
 		if !slices.ContainsFunc(edits, e.given) {
@@ -75,7 +75,7 @@ sets one label. To change the secret, use rotate-secret.`,
 }
 
 // apply changes the fields that the flags name.
-func (e *clientEdit) apply(cl *clientcfg.Client) error {
+func (e *clientEdit) apply(cl *clientcfg.Client) {
 	if e.given("name") {
 		cl.Name = e.name
 	}
@@ -107,5 +107,4 @@ func (e *clientEdit) apply(cl *clientcfg.Client) error {
 	}
 	e.labels.apply(cl)
 	e.admin.change(cl)
-	return nil
 }

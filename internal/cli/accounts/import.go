@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -26,7 +27,7 @@ type importing struct {
 	partial, check bool
 	// readLine returns the name on a line and a function that stores it. Its errors are about this
 	// line.
-	readLine func(v *strict.Value) (name string, store func(context.Context, *adminclient.Accounts) error, err error)
+	readLine func(v *strict.Value) (name string, store func(context.Context, *adminclient.Client) error, err error)
 
 	read     int // lines, without empty ones
 	lines    []importLine
@@ -48,7 +49,7 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".\n\n" + importLong + "\n\n" + long, Example: example, Args: command.Takes("FILE")}
 	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the valid lines even if others are not")
 	cmd.Flags().BoolVar(&i.check, "check", false, "check the file and import nothing")
-	i.Creates(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
+	i.Creates(cmd, i.withoutStore, func(ctx context.Context, api *adminclient.Client, _ []string) error { return i.run(ctx, api) })
 	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
@@ -68,7 +69,8 @@ The server replaces an imported hash with its own when the user next signs in.`,
 }
 
 func newClientImport(c *connect.Commands) *cobra.Command {
-	i := &importing{Commands: c, what: "client", readLine: readClient}
+	i := &importing{Commands: c, what: "client"}
+	i.readLine = i.readClient
 	return i.command("import FILE", "Import clients with the SHA-256 hashes of their secrets",
 		`Fields are named as in RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a
 public client), grant_types, redirect_uris and scope. Further fields: audience, require_pkce,
@@ -80,7 +82,7 @@ resource_server, first_party and labels, such as {"team": "payments"}.
   echo '{"client_id": "shop", "client_secret_hash": "…"}' | oauth-server client import -`)
 }
 
-func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
+func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Client) error, error) {
 	var in struct {
 		Username string           `json:"username"`
 		Hash     string           `json:"password_hash"`
@@ -93,13 +95,12 @@ func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accou
 	if a := in.Operator; a != clientcfg.NoAccess && a != clientcfg.ReadAccess && a != clientcfg.WriteAccess {
 		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is not one of read, write", string(a))}})
 	}
-	return name, func(ctx context.Context, r *adminclient.Accounts) error {
-		_, err := r.CreateUser(ctx, registry.NewUser{Name: name, Hash: in.Hash, Operator: in.Operator})
-		return userError(name, err)
+	return name, func(ctx context.Context, api *adminclient.Client) error {
+		return explain("user", name, api.Do(ctx, http.MethodPost, "/users", registry.NewUser{Name: name, Hash: in.Hash, Operator: in.Operator}, nil))
 	}, errs.Err()
 }
 
-func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
+func (i *importing) readClient(v *strict.Value) (string, func(context.Context, *adminclient.Client) error, error) {
 	cl, err := adminapi.ReadNewClient(v)
 	errs := fielderr.Of(err)
 	if err == nil {
@@ -114,20 +115,20 @@ func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Acc
 			}
 		}
 	}
-	return cl.ID, func(ctx context.Context, r *adminclient.Accounts) error {
-		_, _, err := r.CreateClient(ctx, cl)
-		return clientError(cl.ID, err)
+	return cl.ID, func(ctx context.Context, api *adminclient.Client) error {
+		_, _, err := createClient(ctx, i.Commands, api, cl)
+		return explain("client", cl.ID, err)
 	}, errs.Err()
 }
 
 // run imports the lines that were read.
-func (i *importing) run(ctx context.Context, r *adminclient.Accounts) error {
-	taken, err := takenNames(ctx, r)
+func (i *importing) run(ctx context.Context, api *adminclient.Client) error {
+	taken, err := takenNames(ctx, api)
 	if err != nil {
 		return err
 	}
 	i.refuse(taken)
-	return i.finish(func() []importProblem { return i.store(ctx, r) })
+	return i.finish(func() []importProblem { return i.store(ctx, api) })
 }
 
 // withoutStore finishes an import that stores nothing, if there is no store yet.
@@ -187,14 +188,14 @@ func (i *importing) finish(store func() []importProblem) error {
 }
 
 // store stores the lines, up to [command.ImportAtOnce] at a time, and returns the failures in line order.
-func (i *importing) store(ctx context.Context, r *adminclient.Accounts) (failed []importProblem) {
+func (i *importing) store(ctx context.Context, api *adminclient.Client) (failed []importProblem) {
 	lines := i.lines
 	errs := make([]error, len(lines))
 	var calls errgroup.Group
 	calls.SetLimit(command.ImportAtOnce)
 	for n := range lines {
 		calls.Go(func() error {
-			errs[n] = lines[n].store(ctx, r)
+			errs[n] = lines[n].store(ctx, api)
 			return nil
 		})
 	}

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 
 	"oauth-server/internal/admin/adminclient"
-	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/strict"
@@ -25,7 +25,7 @@ const maxImportLine = 64 << 10
 type importLine struct {
 	number int
 	name   string
-	store  func(context.Context, *adminclient.Accounts) error
+	store  func(context.Context, *adminclient.Client) error
 }
 
 // importProblem is one problem of a line.
@@ -117,9 +117,9 @@ func (i *importing) refuse(taken map[string]string) {
 
 // takenNames maps each taken name to its holder: a client or a user. A user also takes the current
 // normalized form of the name.
-func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string, error) {
+func takenNames(ctx context.Context, api *adminclient.Client) (map[string]string, error) {
 	taken := map[string]string{}
-	users, err := allUsers(ctx, r, "")
+	users, err := listUsers(ctx, api, "")
 	if err != nil {
 		return nil, err
 	}
@@ -129,14 +129,14 @@ func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string
 			taken[canonical] = taken[u.Username]
 		}
 	}
-	clients, err := r.Clients(ctx, registry.Filter{})
+	clients, unreadable, err := listClients(ctx, api, url.Values{})
 	if err != nil {
 		return nil, err
 	}
-	for i := range clients.Clients {
-		taken[clients.Clients[i].ID] = "the client already exists"
+	for i := range clients {
+		taken[clients[i].ID] = "the client already exists"
 	}
-	for _, u := range clients.Unreadable {
+	for _, u := range unreadable {
 		taken[u.ClientID] = "the client already exists"
 	}
 	return taken, nil

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
@@ -43,17 +46,17 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 	var spec registry.NewUser
 	valid := func() (bool, error) {
 		_, err := spec.Validate()
-		return false, userError(spec.Name, err)
+		return false, err
 	}
-	c.Creates(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
+	c.Creates(cmd, valid, func(ctx context.Context, api *adminclient.Client, _ []string) error {
 		name := spec.Name
 		if canonical, err := username.Canonical(name); err == nil && canonical != name {
 			c.Note("note: the user %s is stored as %s, and can sign in with either name", name, canonical)
 			name = canonical
 		}
-		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: spec.Password, Operator: spec.Operator})
-		if err != nil {
-			return userError(name, err)
+		var u registry.User
+		if err := api.Do(ctx, http.MethodPost, "/users", registry.NewUser{Name: name, Password: spec.Password, Operator: spec.Operator}, &u); err != nil {
+			return explain("user", name, err)
 		}
 		return c.Answer(u, "created user "+u.Username)
 	})
@@ -66,14 +69,6 @@ func newUserCreate(c *connect.Commands) *cobra.Command {
 
 func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
 	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input; one final newline is dropped")
-}
-
-// userError turns an error about a user into a message for the terminal.
-func userError(name string, err error) error {
-	if errors.Is(err, adminclient.ErrNoUser) {
-		return fmt.Errorf("user %q does not exist", name)
-	}
-	return changeError("user", name, err)
 }
 
 // maxPasswordInput is the maximum number of bytes read from standard input. Passwords are shorter.
@@ -125,34 +120,22 @@ func newUserList(c *connect.Commands) *cobra.Command {
 		Example: "  oauth-server user list --prefix ad\n  oauth-server user list -o json",
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only users with this name prefix")
-	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
-		users, err := allUsers(ctx, r, prefix)
+	return c.Reads(cmd, func(ctx context.Context, api *adminclient.Client, _ []string) error {
+		users, err := listUsers(ctx, api, prefix)
 		if err != nil {
 			return err
 		}
-		return listUsers(c, users)
+		return showUsers(c, users)
 	})
 }
 
-// usersAtOnce is the number of users read at once.
-const usersAtOnce = 1000
-
-func allUsers(ctx context.Context, r *adminclient.Accounts, prefix string) (all []registry.User, err error) {
-	after := ""
-	for {
-		page, err := r.Users(ctx, prefix, after, usersAtOnce)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < usersAtOnce {
-			return all, nil
-		}
-		after = page[len(page)-1].Username
-	}
+// listUsers returns the users with names that start with prefix, ordered by name.
+func listUsers(ctx context.Context, api *adminclient.Client, prefix string) ([]registry.User, error) {
+	users, _, err := adminclient.Pages[registry.User](ctx, api, "/users", url.Values{"limit": {pageSize}, "prefix": {prefix}})
+	return users, err
 }
 
-func listUsers(c *connect.Commands, users []registry.User) error {
+func showUsers(c *connect.Commands, users []registry.User) error {
 	rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
 	for _, u := range users {
 		if u.Unreadable != "" {
@@ -161,9 +144,6 @@ func listUsers(c *connect.Commands, users []registry.User) error {
 			continue
 		}
 		rows = append(rows, []string{u.Username, command.DateTime(u.CreatedAt), cmp.Or(string(u.Operator), "-")})
-	}
-	if users == nil {
-		users = []registry.User{}
 	}
 	return c.List(users, rows...)
 }
@@ -183,20 +163,24 @@ The change also applies to existing tokens, immediately and on all instances.`,
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
 			}
-			return c.Complete(connect.Usernames)(cmd, args, typed)
+			return c.Complete(connect.First(connect.Usernames))(cmd, args, typed)
 		},
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
 	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
-	return c.Changes(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	return c.Changes(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
 		level := args[1]
 		access, ok := levels[level]
 		if !ok {
 			return command.Usagef("user operator: %q is not one of on, read, off", level)
 		}
-		u, err := r.SetOperator(ctx, args[0], access)
-		if err != nil {
-			return userError(args[0], err)
+		patch := map[string]any{"operator": access}
+		if access == clientcfg.NoAccess {
+			patch["operator"] = nil
+		}
+		var u registry.User
+		if err := api.Do(ctx, http.MethodPatch, userPath(args[0]), patch, &u); err != nil {
+			return explain("user", args[0], err)
 		}
 		return c.Answer(map[string]any{"username": u.Username, "operator": access}, "user "+u.Username+" "+says[level])
 	})
@@ -215,8 +199,9 @@ All sessions and tokens of the user end, as with revoke.`,
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	var password string
-	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
-		u, err := r.SetPassword(ctx, name, password)
+	change(c, cmd, "user", func(ctx context.Context, api *adminclient.Client, name string) (any, string, error) {
+		var u registry.User
+		err := api.Do(ctx, http.MethodPut, userPath(name, "/password"), adminapi.NewPassword{Password: password}, &u)
 		return map[string]string{"username": u.Username}, "changed the password of user " + u.Username + ", who must sign in again everywhere", err
 	})
 	return first(cmd, func([]string) (err error) {
@@ -235,8 +220,9 @@ Attempts already counted against an address stay counted. The user can sign in i
 another address, or from the same one after the time in Retry-After.`,
 		Example: "  oauth-server user unlock ada\n  oauth-server user unlock ada --reason \"ticket 4711\"",
 	}
-	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
-		u, err := r.UnlockUser(ctx, name)
+	return change(c, cmd, "user", func(ctx context.Context, api *adminclient.Client, name string) (any, string, error) {
+		var u registry.User
+		err := api.Do(ctx, http.MethodPost, userPath(name, "/unlock"), nil, &u)
 		return map[string]any{"username": u.Username, "unlocked": true}, "user " + u.Username + " is no longer slowed down by wrong passwords", err
 	})
 }
@@ -246,8 +232,9 @@ func newUserDelete(c *connect.Commands) *cobra.Command {
 		Use: "delete NAME", Short: "Delete a user, with all sessions, tokens and consents", Args: command.Takes("NAME"),
 		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",
 	}
-	return change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
-		name, err := r.DeleteUser(ctx, name)
+	return change(c, cmd, "user", func(ctx context.Context, api *adminclient.Client, name string) (any, string, error) {
+		err := api.Do(ctx, http.MethodDelete, userPath(name), nil, nil)
+		name = username.Stored(name)
 		return map[string]any{"username": name, "deleted": true}, "deleted user " + name, err
 	})
 }

@@ -3,10 +3,13 @@ package accounts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
@@ -28,27 +31,15 @@ func newUserShow(c *connect.Commands) *cobra.Command {
 (families), and the access that the user granted to clients (consents). End them with user revoke.`,
 		Example: "  oauth-server user show ada\n  oauth-server user show ada -o json",
 	}
-	return c.Reads(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		u, err := readShownUser(ctx, r, args[0])
-		if err != nil {
-			return userError(args[0], err)
+	return c.Reads(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
+		var u shownUser
+		for _, part := range []string{"", "/sessions", "/families", "/consents"} {
+			if _, err := api.Get(ctx, userPath(args[0], part), nil, &u); err != nil {
+				return explain("user", args[0], err)
+			}
 		}
 		return c.List(u, u.rows()...)
 	})
-}
-
-func readShownUser(ctx context.Context, r *adminclient.Accounts, name string) (u shownUser, err error) {
-	if u.User, err = r.User(ctx, name); err != nil {
-		return u, err
-	}
-	if u.Sessions, err = r.Sessions(ctx, name); err != nil {
-		return u, err
-	}
-	if u.Families, err = r.Families(ctx, name); err != nil {
-		return u, err
-	}
-	u.Consents, err = r.Consents(ctx, name)
-	return u, err
 }
 
 // rows returns the user as a table, with a heading before each kind of sign-in that there is.
@@ -100,27 +91,22 @@ To end less, give a flag:
 	cmd.Flags().StringVar(&session, "session", "", "end this session, or all")
 	cmd.Flags().StringVar(&family, "family", "", "revoke this family, or all")
 	cmd.Flags().StringVar(&consent, "consent", "", "withdraw the consent to this client")
-	change(c, cmd, userError, func(ctx context.Context, r *adminclient.Accounts, name string) (any, string, error) {
-		var ended string
-		var n int
-		var err error
+	change(c, cmd, "user", func(ctx context.Context, api *adminclient.Client, name string) (any, string, error) {
 		switch {
 		case session != "":
-			n, err = r.EndSessions(ctx, name, oneOrAll(session))
-			ended = command.Plural(n, "session")
+			n, err := end(ctx, api, userPath(name, "/sessions"), session)
+			return ended(name, n, command.Plural(n, "session"), err)
 		case family != "":
-			n, err = r.RevokeFamilies(ctx, name, oneOrAll(family))
-			if ended = "families"; n == 1 {
-				ended = "family"
-			}
+			n, err := end(ctx, api, userPath(name, "/families"), family)
+			return ended(name, n, map[bool]string{true: "family", false: "families"}[n == 1], err)
 		case consent != "":
 			return map[string]any{"username": name, "client_id": consent, "withdrawn": true},
-				"withdrew the consent of user " + name + " to client " + consent, r.WithdrawConsent(ctx, name, consent)
-		default:
-			u, err := r.RevokeUser(ctx, name)
-			return map[string]string{"username": u.Username}, "ended the sessions and tokens of user " + u.Username + ", who must sign in again everywhere", err
+				"withdrew the consent of user " + name + " to client " + consent,
+				api.Do(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(consent)), nil, nil)
 		}
-		return map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, ended, name), err
+		var u registry.User
+		err := api.Do(ctx, http.MethodPost, userPath(name, "/revoke"), nil, &u)
+		return map[string]string{"username": u.Username}, "ended the sessions and tokens of user " + u.Username + ", who must sign in again everywhere", err
 	})
 	return first(cmd, func([]string) error {
 		flags := []string{"session", "family", "consent"}
@@ -133,10 +119,19 @@ To end less, give a flag:
 	})
 }
 
-// oneOrAll returns an ID as the API takes it: empty for all.
-func oneOrAll(id string) string {
-	if id == connect.All {
-		return ""
+func ended(name string, n int, what string, err error) (result any, line string, _ error) {
+	return map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name), err
+}
+
+// end ends the session or family with that ID, or [connect.All] in the list at path, and returns how many.
+func end(ctx context.Context, api *adminclient.Client, path, id string) (int, error) {
+	if id != connect.All {
+		path += "/" + adminapi.Escape(id)
 	}
-	return id
+	var out adminapi.Ended
+	err := api.Do(ctx, http.MethodDelete, path, nil, &out)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the server continues; list again to see what is left", err)
+	}
+	return out.Ended, err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/admin/adminclient"
@@ -35,6 +36,8 @@ type API struct {
 	cache            string
 	noCache          bool
 	Timeout          time.Duration
+	Reason           string // of a change
+	confirmed        string // client or user that may be changed even if that locks operators out
 	saidAge          bool
 	local            *adminlocal.Access // of the server, if found by its data file
 
@@ -77,6 +80,11 @@ func (l *API) Add(flags *pflag.FlagSet, server string) {
 	command.InTopic(command.Connecting, flags, "issuer", "client-id", "client-secret", "client-secret-stdin", "token", "cache", "no-cache", "timeout")
 }
 
+// AddReason adds the flag for the reason of a change to a command.
+func (l *API) AddReason(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.Reason, "reason", "", "reason for the change, kept in the audit trail")
+}
+
 // Connect completes the flags from the environment and the defaults and returns the client, always
 // the same one. The error is about the command line: see [command.Usage].
 func (l *API) Connect() (*adminclient.Client, error) {
@@ -106,7 +114,9 @@ func (l *API) Connect() (*adminclient.Client, error) {
 	if l.issuer == "" || l.issuer == strings.TrimRight(l.Server, "/") { // the issuer may require the client certificate
 		l.tokens.Transport = calls.Transport
 	}
-	l.api = &adminclient.Client{Server: l.Server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Timeout: l.Timeout, Aged: l.aged}
+	l.api = &adminclient.Client{
+		Server: l.Server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Timeout: l.Timeout, Aged: l.aged, Reason: l.Reason, Confirmed: l.confirmed,
+	}
 	return l.api, nil
 }
 

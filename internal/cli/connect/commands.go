@@ -20,13 +20,11 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// accountFlags choose the store or server for commands on clients and users, and the reason for a
-// change.
+// accountFlags choose the store or server for commands on clients and users.
 type accountFlags struct {
 	API
-	settings          *command.Settings
-	reason, confirmed string
-	creates, create   bool // create a missing store; without asking
+	settings        *command.Settings
+	creates, create bool // create a missing store; without asking
 	// before, for a command with creates, is called before the store is created. If it returns an
 	// error or done, the command ends without creating it.
 	before func() (done bool, err error)
@@ -37,19 +35,19 @@ type accountFlags struct {
 // Commands makes commands on clients and users, which work on a store or on a server.
 type Commands struct {
 	*command.Env
-	flags map[*cobra.Command]*accountFlags // for completions
+	places map[*cobra.Command]place // of commands and groups, for completions
 }
 
 // NewCommands returns a Commands for commands that run in c.
 func NewCommands(c *command.Env) *Commands {
-	return &Commands{Env: c, flags: map[*cobra.Command]*accountFlags{}}
+	return &Commands{Env: c, places: map[*cobra.Command]place{}}
 }
 
 // ServerUsage is the usage text of --server for commands that can also work on a store.
 const ServerUsage = "admin address of a running server (default OAUTH_SERVER, or the store)"
 
 // action is what a command does on a store or server.
-type action = func(ctx context.Context, r *adminclient.Accounts, args []string) error
+type action = func(ctx context.Context, api *adminclient.Client, args []string) error
 
 // Reads adds the flags that select the store or server to a command, and runs do there.
 func (c *Commands) Reads(cmd *cobra.Command, do action) *cobra.Command {
@@ -71,7 +69,7 @@ func (c *Commands) Creates(cmd *cobra.Command, before func() (done bool, err err
 }
 
 func (c *Commands) addChange(cmd *cobra.Command, f *accountFlags, do action) *accountFlags {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
+	f.AddReason(cmd)
 	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "repeat the ID or name, to allow a change that may lock operators out")
 	return c.add(cmd, f, do)
 }
@@ -81,16 +79,16 @@ func (c *Commands) add(cmd *cobra.Command, f *accountFlags, do action) *accountF
 	f.settings = command.AddSettings(cmd, config.Option.IsStore)
 	command.StoreInTopic(cmd)
 	f.Add(cmd.Flags(), ServerUsage)
-	c.flags[cmd] = f
+	c.places[cmd] = f
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return unanswered(cmd, args, f.with(cmd.Context(), func(r *adminclient.Accounts) error { return do(cmd.Context(), r, args) }))
+		return unanswered(cmd, args, f.with(cmd.Context(), func(api *adminclient.Client) error { return do(cmd.Context(), api, args) }))
 	}
 	return f
 }
 
 // with runs do on the named server, on the store, or on the server that holds the store's file. It
 // reports its choice on standard error.
-func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Client) error) error {
 	if f.Server != "" {
 		return f.onServer("--server", do)
 	}
@@ -118,7 +116,9 @@ func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Accounts) 
 		if err != nil {
 			return err
 		}
-		return do(f.accounts(adminclient.InProcess(api)))
+		client := adminclient.InProcess(api)
+		client.Timeout, client.Reason, client.Confirmed = f.Timeout, f.Reason, f.confirmed
+		return do(client)
 	})
 	if errors.Is(err, app.ErrStoreHeld) {
 		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
@@ -130,7 +130,7 @@ func (f *accountFlags) with(ctx context.Context, do func(*adminclient.Accounts) 
 }
 
 // onServer runs do on a server. by is the flag or variable that names it.
-func (f *accountFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) onServer(by string, do func(*adminclient.Client) error) error {
 	if name := f.settings.StoreFlag(); name != "" {
 		return command.Usagef("%s and --%s cannot be used together: name either a server or a store", by, name)
 	}
@@ -139,25 +139,17 @@ func (f *accountFlags) onServer(by string, do func(*adminclient.Accounts) error)
 		return err
 	}
 	f.Note("using the admin API at %s", f.Server)
-	return do(f.accounts(api))
-}
-
-func (f *accountFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
-	api.Timeout = f.Timeout
-	return &adminclient.Accounts{
-		Client: api, Reason: f.reason, Confirmed: f.confirmed,
-		Warn: func(message string) { f.Note("%s", message) },
-	}
+	return do(api)
 }
 
 // onHolder runs do on the server that holds a data file. It returns held if there is no such
 // server.
-func (f *accountFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
+func (f *accountFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Client) error) error {
 	api, err := f.Holder(ctx, dataFile, fmt.Errorf("%w, or use its admin API with --server", held))
 	if err != nil {
 		return err
 	}
-	return do(f.accounts(api))
+	return do(api)
 }
 
 // Holder returns the admin API of the server that holds a data file. The server's address and a key

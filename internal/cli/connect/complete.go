@@ -3,77 +3,151 @@ package connect
 import (
 	"context"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/admin/adminapi"
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/admin/registry"
 	"oauth-server/internal/cli/command"
 )
 
-// CompleteWithin is the timeout of a completion.
-const CompleteWithin = 2 * time.Second
+// completeWithin is the timeout of a completion.
+const completeWithin = 2 * time.Second
 
-// find returns what can follow the text typed so far.
-type find = func(ctx context.Context, r *adminclient.Accounts, args []string, typed string) ([]string, error)
+// place finds the server or store of a command.
+type place interface {
+	with(ctx context.Context, do func(*adminclient.Client) error) error
+	quiet() // ends its output and its questions
+}
+
+func (l *API) with(_ context.Context, do func(*adminclient.Client) error) error {
+	api, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	return do(api)
+}
+
+func (l *API) quiet() {
+	quiet := *l.Env
+	quiet.In, quiet.ErrOut = strings.NewReader(""), io.Discard
+	l.Env, l.Timeout = &quiet, completeWithin
+}
+
+func (f *accountFlags) quiet() {
+	f.API.quiet()
+	f.creates = false
+}
+
+// Uses says that the commands of a group use the server of these flags, for their completions.
+func (c *Commands) Uses(group *cobra.Command, l *API) { c.places[group] = l }
+
+// Finder returns what can follow the text typed so far.
+type Finder = func(ctx context.Context, api *adminclient.Client, args []string, typed string) ([]string, error)
 
 // Complete completes with what find reads from the store or server that the command itself would
-// use, within [CompleteWithin] and without output.
-func (c *Commands) Complete(find find) command.Completion {
+// use, within [completeWithin] and without output. On an error it offers nothing.
+func (c *Commands) Complete(find Finder) command.Completion {
 	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), CompleteWithin)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		if f := c.flags[cmd]; f != nil {
-			quiet := *c.Env
-			quiet.In, quiet.ErrOut = strings.NewReader(""), io.Discard
-			f.Env, f.creates, f.Timeout = &quiet, false, CompleteWithin
-			_ = f.with(ctx, func(r *adminclient.Accounts) (err error) { // on an error, nothing is offered
-				out, err = find(ctx, r, args, typed)
-				return err
-			})
+		for at := cmd; at != nil; at = at.Parent() {
+			if p := c.places[at]; p != nil {
+				p.quiet()
+				_ = p.with(ctx, func(api *adminclient.Client) (err error) {
+					out, err = find(ctx, api, args, typed)
+					return err
+				})
+				break
+			}
 		}
 		return command.Beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// ofFirst is a find about the client or user in the first argument.
-func ofFirst(find func(ctx context.Context, r *adminclient.Accounts, name string) ([]string, error)) find {
-	return func(ctx context.Context, r *adminclient.Accounts, args []string, _ string) ([]string, error) {
-		if len(args) == 0 {
-			return nil, nil
+// Named finds the names in a field of the items of a list, at most a page of them.
+func Named(path, field string) Finder {
+	return func(ctx context.Context, api *adminclient.Client, _ []string, typed string) (names []string, err error) {
+		query := url.Values{}
+		if typed != "" { // some lists accept no prefix
+			query.Set("prefix", typed)
 		}
-		return find(ctx, r, args[0])
+		items, _, err := adminclient.PageOf[map[string]any](ctx, api, path, query)
+		for _, item := range items {
+			if name, is := item[field].(string); is {
+				names = append(names, name)
+			}
+		}
+		return names, err
 	}
 }
 
-// ClientIDs finds the first argument of a command on a client.
-func ClientIDs(ctx context.Context, r *adminclient.Accounts, args []string, typed string) (ids []string, err error) {
-	if len(args) > 0 {
-		return nil, nil
+// First is find for the first argument of a command.
+func First(find Finder) Finder {
+	return func(ctx context.Context, api *adminclient.Client, args []string, typed string) ([]string, error) {
+		if len(args) > 0 {
+			return nil, nil
+		}
+		return find(ctx, api, args, typed)
 	}
-	all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
-	for i := range all.Clients {
-		ids = append(ids, all.Clients[i].ID)
+}
+
+// The finders of users and of clients that may send requests.
+var (
+	Usernames = Named("/users", "username")
+	ClientIDs = Named("/clients", "client_id")
+)
+
+// Registered finds the registered clients, readable or not. At a gateway, ClientIDs finds more.
+func Registered(ctx context.Context, api *adminclient.Client, _ []string, typed string) (ids []string, err error) {
+	clients, page, err := adminclient.PageOf[adminapi.Client](ctx, api, "/clients", url.Values{"prefix": {typed}})
+	for i := range clients {
+		if clients[i].IssuedAt != 0 {
+			ids = append(ids, clients[i].ClientID)
+		}
 	}
-	for _, u := range all.Unreadable {
+	var unreadable []registry.Unreadable
+	_ = page.Decode("unreadable", &unreadable) // on an error, they are not offered
+	for _, u := range unreadable {
 		ids = append(ids, u.ClientID)
 	}
 	return ids, err
 }
 
-// mostCompleted is the maximum number of usernames offered.
-const mostCompleted = 100
+// ofUser finds a field of what the user in the first argument has, besides other values.
+func ofUser(list, field string, others ...string) Finder {
+	return func(ctx context.Context, api *adminclient.Client, args []string, _ string) ([]string, error) {
+		if len(args) == 0 {
+			return nil, nil
+		}
+		names, err := Named("/users/"+adminapi.Escape(args[0])+"/"+list, field)(ctx, api, nil, "")
+		return append(names, others...), err
+	}
+}
 
-// Usernames finds the first argument of a command on a user.
-func Usernames(ctx context.Context, r *adminclient.Accounts, args []string, typed string) (names []string, err error) {
-	if len(args) > 0 {
+// All is the value of --session and --family that means every one.
+const All = "all"
+
+func labelPairs(ctx context.Context, api *adminclient.Client, _ []string, _ string) (pairs []string, err error) {
+	clients, _, err := adminclient.Pages[adminapi.Client](ctx, api, "/clients", url.Values{"limit": {"1000"}})
+	for i := range clients {
+		pairs = append(pairs, clients[i].Labels.Pairs()...)
+	}
+	return pairs, err
+}
+
+func labelNames(ctx context.Context, api *adminclient.Client, args []string, _ string) (names []string, err error) {
+	if len(args) == 0 {
 		return nil, nil
 	}
-	users, err := r.Users(ctx, typed, "", mostCompleted)
-	for _, u := range users {
-		names = append(names, u.Username)
+	var client adminapi.Registration
+	_, err = api.Get(ctx, "/clients/"+adminapi.Escape(args[0]), nil, &client)
+	for name := range client.Labels.Values() {
+		names = append(names, name)
 	}
 	return names, err
 }
@@ -81,45 +155,8 @@ func Usernames(ctx context.Context, r *adminclient.Accounts, args []string, type
 // Completions completes the values of flags with these names.
 func (c *Commands) Completions() map[string]command.Completion {
 	return map[string]command.Completion{
-		"label": c.Complete(func(ctx context.Context, r *adminclient.Accounts, _ []string, _ string) (pairs []string, err error) {
-			all, err := r.Clients(ctx, registry.Filter{})
-			for i := range all.Clients {
-				pairs = append(pairs, all.Clients[i].Labels.Pairs()...)
-			}
-			return pairs, err
-		}),
-		"remove-label": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, id string) (names []string, err error) {
-			client, _, err := r.FindClient(ctx, id)
-			for name := range client.Labels.Values() {
-				names = append(names, name)
-			}
-			return names, err
-		})),
-		"session": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
-			ids := []string{All}
-			sessions, err := r.Sessions(ctx, user)
-			for _, s := range sessions {
-				ids = append(ids, s.ID)
-			}
-			return ids, err
-		})),
-		"family": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) ([]string, error) {
-			ids := []string{All}
-			families, err := r.Families(ctx, user)
-			for i := range families {
-				ids = append(ids, families[i].ID)
-			}
-			return ids, err
-		})),
-		"consent": c.Complete(ofFirst(func(ctx context.Context, r *adminclient.Accounts, user string) (ids []string, err error) {
-			consents, err := r.Consents(ctx, user)
-			for _, agreed := range consents {
-				ids = append(ids, agreed.ClientID)
-			}
-			return ids, err
-		})),
+		"label": c.Complete(labelPairs), "remove-label": c.Complete(labelNames),
+		"session": c.Complete(ofUser("sessions", "id", All)), "family": c.Complete(ofUser("families", "id", All)),
+		"consent": c.Complete(ofUser("consents", "client_id")),
 	}
 }
-
-// All is the value of --session and --family that means every one.
-const All = "all"

@@ -34,9 +34,9 @@ var adviceIfUnanswered = map[string]string{
 
 // unanswered adds the command's advice to the error of a change that may have been made.
 func unanswered(cmd *cobra.Command, args []string, err error) error {
-	var u *adminclient.UnansweredError
+	var p *adminclient.ProblemError
 	advice := adviceIfUnanswered[cmd.Parent().Name()+" "+cmd.Name()]
-	if advice == "" || len(args) == 0 || !errors.As(err, &u) {
+	if advice == "" || len(args) == 0 || !errors.As(err, &p) || !p.Unanswered {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, fmt.Sprintf(advice, args[0]))

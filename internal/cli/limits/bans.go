@@ -24,7 +24,6 @@ bans of its own, so these are the bans of the instance that answers.`,
 		Example: `  oauth-server limits bans
   oauth-server limits bans shop --ended
   oauth-server limits unban shop --user ada@example.com --reason "batch job is fixed"`,
-		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().BoolVar(&ended, "ended", false, "also show ended bans that still make the next ban longer")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show who would be banned where limits are in dry-run")
@@ -82,11 +81,10 @@ still longer than this one. With --forget it is as short as a first ban, even if
 has already ended.`,
 		Example: `  oauth-server limits unban batch
   oauth-server limits unban shop --user ada@example.com --forget --reason "batch job is fixed"`,
-		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "lift the ban of this user of the client")
 	cmd.Flags().BoolVar(&forget, "forget", false, "make the next ban as short as a first one")
-	l.reasoned(cmd)
+	l.AddReason(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		query, about := url.Values{}, args[0]
 		if cmd.Flags().Changed("user") {

@@ -1,11 +1,9 @@
 package limits
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,15 +24,6 @@ trial. Without CLIENT, the commands apply to the default limits.`
 	return cmd
 }
 
-// candidateOf returns the name of the candidate for the API and for people.
-func candidateOf(args []string) (name, shown string) {
-	name = cmp.Or(only(args), clientcfg.GlobalCandidate)
-	if name == clientcfg.GlobalCandidate {
-		return name, "the default limits"
-	}
-	return name, name
-}
-
 // overCandidate says what becomes of requests over limits that are tried.
 const overCandidate = `Add --over-limit, --max-wait or --ban to try another handling of requests over the limits;
 repeat the live limits to try only that. --criticality applies only once the candidate is
@@ -44,7 +33,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
 	var note, file string
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: command.Takes("[CLIENT]"),
 		Long: "Try limits beside the live ones, in place of an existing candidate. Without CLIENT, they are\ntried as default limits.\n\n" +
 			"With --file, read the limits of the client from a file of limits, or those for all clients if\nit has none. \"simulate --write\" writes such a file.\n\n" +
 			overCandidate,
@@ -80,10 +69,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			return err
 		}
 		doc["note"] = note
-		name, shown := candidateOf(args)
-		return l.perform(cmd.Context(), change{
-			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live limits",
-		})
+		of := candidate(only(args))
+		return l.perform(cmd.Context(), of, http.MethodPut, doc, of.set)
 	}
 	return l.changes(cmd)
 }
@@ -116,39 +103,15 @@ func (l *limits) addFile(path, client string, doc map[string]any) error {
 	return err
 }
 
-// noCandidate replaces the API's error for a missing candidate, because its advice is for programs.
-func noCandidate(shown string, err error) error {
-	if notFound(err) {
-		return fmt.Errorf("%s: no candidate exists", shown)
-	}
-	return err
-}
-
 func (l *limits) newCandidatePromote() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: command.Takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: command.Takes("[CLIENT]"),
 		Long: `Make a candidate live: its limits replace the limits of the client, or the default limits. A
 trusted client is no longer trusted.`,
 		Example: "  oauth-server limits candidate promote shop --check\n  oauth-server limits candidate promote",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, shown := candidateOf(args)
-			return noCandidate(shown, l.perform(cmd.Context(), change{
-				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
-				done: "The candidate for " + shown + " is now live",
-			}))
+			of := candidate(only(args))
+			return l.perform(cmd.Context(), of, http.MethodPost, nil, strings.Replace(of.unset, "no longer tried", "now live", 1))
 		},
 	})
-}
-
-// showCandidate shows a candidate, and dropCandidate stops trying it.
-func (l *limits) showCandidate(ctx context.Context, args []string) error {
-	name, shown := candidateOf(args)
-	return noCandidate(shown, show(ctx, l, candidatePath(name), nil, l.candidateTable))
-}
-
-func (l *limits) dropCandidate(ctx context.Context, args []string) error {
-	name, shown := candidateOf(args)
-	return noCandidate(shown, l.perform(ctx, change{
-		read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
-	}))
 }

@@ -16,33 +16,31 @@ import (
 	"oauth-server/internal/cli/command"
 )
 
-// change is a change of one resource.
-type change struct {
-	read   string // path of the resource to compare by ETag
-	method string
-	path   string // path to call; empty means read
-	body   any
-	done   string // the new state, for a person: a sentence without its full stop
-}
-
-// perform asks the server for the effect of a change, asks for confirmation if it widens
-// enforcement, and makes the change. It fails if the resource changed after it was read.
-func (l *limits) perform(ctx context.Context, ch change) error {
-	etag, err := l.current(ctx, ch.read)
+// perform asks the server for the effect of a change of one subject, asks for confirmation if it widens
+// enforcement, and makes the change. It fails if the subject changed after it was read. POST promotes a
+// candidate. body is nil for none. done is the new state, for a person: a sentence without its full stop.
+func (l *limits) perform(ctx context.Context, s subject, method string, body map[string]any, done string) error {
+	etag, err := l.current(ctx, s.path)
 	if err != nil {
-		return err
+		return s.missing(err)
 	}
-	req := adminclient.Change{Method: ch.method, Path: cmp.Or(ch.path, ch.read), ETag: etag, For: l.lasts, Body: ch.body}
+	req := adminclient.Change{Method: method, Path: s.path, ETag: etag, For: l.lasts}
+	if body != nil {
+		req.Body = body
+	}
+	if method == http.MethodPost {
+		req.Path += "/promote"
+	}
 	plan, err := rehearse[adminapi.Rehearsal](ctx, l, req)
 	if err != nil {
-		return err
+		return s.missing(err)
 	}
 	l.noteEnd(&plan.Value)
 	l.warn(&plan.Value.Effect)
 	if l.check {
 		return l.Answer(plan, command.Printable(plan.Value.Effect.Summary))
 	}
-	return l.commit(ctx, req, &plan.Value.Effect, ch.done)
+	return s.missing(l.commit(ctx, req, &plan.Value.Effect, done))
 }
 
 // performMany is [limits.perform] for a change of several targets, which it shows.
@@ -105,7 +103,7 @@ func (l *limits) remove(ctx context.Context, path string, query url.Values, done
 	if err != nil {
 		return err
 	}
-	if _, err := api.Change(ctx, adminclient.Change{Method: http.MethodDelete, Path: path, Query: query, ETag: "*", Reason: l.reason}, nil); err != nil {
+	if _, err := api.Change(ctx, adminclient.Change{Method: http.MethodDelete, Path: path, Query: query, ETag: "*"}, nil); err != nil {
 		return err
 	}
 	return l.showChanged(nil, done)
@@ -157,7 +155,6 @@ func (l *limits) send(ctx context.Context, req adminclient.Change, into any) err
 	if err != nil {
 		return err
 	}
-	req.Reason = l.reason
 	_, err = api.Change(ctx, req, into)
 	return overtaken(err)
 }
@@ -202,9 +199,4 @@ func (l *limits) showChanged(changed json.RawMessage, done string) error {
 		end = forTime(l.lasts)
 	}
 	return l.Answer(changed, done+end+"; in effect on all instances within two seconds.")
-}
-
-// patch changes fields of a resource.
-func (l *limits) patch(ctx context.Context, path string, fields map[string]any, done string) error {
-	return l.perform(ctx, change{read: path, method: http.MethodPatch, body: fields, done: done})
 }

@@ -1,24 +1,24 @@
 package limits
 
 import (
-	"net/url"
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin/adminapi"
-	"oauth-server/internal/admin/registry"
+	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
-	"oauth-server/internal/limiter/preset"
 )
 
 // completions are the completions of flags, by name.
-func (l *limits) completions() map[string]command.Completion {
+func completions(c *connect.Commands) map[string]command.Completion {
+	users := c.Complete(connect.Usernames)
 	byFlag := map[string]command.Completion{
-		"field": completeFields, "sort": command.Fixed(listOrders...), tierFlag: l.completeTier, "target": l.completeTarget,
-		"set preset": l.completePreset, "status hash": l.completeUser, "reset user": l.completeUser,
+		"field": completeFields, "sort": command.Fixed(listOrders...), tierFlag: c.Complete(tierNames), "target": completeTarget(c),
+		"set preset": c.Complete(presetNames), "status hash": users, "reset user": users,
 	}
 	for _, f := range overFlags() {
 		if f.values != nil {
@@ -28,66 +28,45 @@ func (l *limits) completions() map[string]command.Completion {
 	return byFlag
 }
 
-// offered reads names for a completion, at most a page; none on an error.
-func offered[T any](cmd *cobra.Command, l *limits, path, typed string, name func(*T) string) ([]string, cobra.ShellCompDirective) {
-	l.Timeout = connect.CompleteWithin
-	all, _, _ := pageOf[T](cmd.Context(), l, path, url.Values{"prefix": {typed}})
-	return beginningWith(typed, all, name)
-}
+var tierNames = connect.Named("/tiers", "name")
 
-// beginningWith returns the names that begin with the typed text.
-func beginningWith[T any](typed string, all []T, name func(*T) string) (names []string, _ cobra.ShellCompDirective) {
-	for i := range all {
-		if n := name(&all[i]); strings.HasPrefix(n, typed) {
-			names = append(names, n)
-		}
+func presetNames(ctx context.Context, api *adminclient.Client, _ []string, _ string) (names []string, err error) {
+	var all adminapi.Presets
+	_, err = api.Get(ctx, "/presets", nil, &all)
+	for _, p := range all.Presets {
+		names = append(names, p.Name+"\t"+p.About)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-func (l *limits) completeTier(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return offered(cmd, l, "/tiers", typed, func(t *adminapi.TierView) string { return t.Name })
-}
-
-func (l *limits) completeUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return offered(cmd, l, "/users", typed, func(u *registry.User) string { return u.Username })
-}
-
-// completePreset does not use offered, because the list of presets has no pages and no prefix.
-func (l *limits) completePreset(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	l.Timeout = connect.CompleteWithin
-	all, _ := get[adminapi.Presets](cmd.Context(), l, "/presets", nil) // empty on an error
-	return beginningWith(typed, all.Presets, func(p *preset.Preset) string { return p.Name + "\t" + p.About })
-}
-
-// completeClient completes the first argument.
-func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return offered(cmd, l, "/clients", typed, func(c *adminapi.Client) string { return c.ClientID })
+	return names, err
 }
 
 // completeTarget completes the targets of the audit trail: first the kind, then the name.
-func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	kind, name, named := strings.Cut(typed, "/")
-	if !named {
-		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "bans/", "clients/", "users/", "store"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+func completeTarget(c *connect.Commands) command.Completion {
+	named := c.Complete(targetNames)
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(typed, "/") {
+			return named(cmd, args, typed)
+		}
+		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "bans/", "clients/", "users/", "store"},
+			cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-	complete, known := map[string]cobra.CompletionFunc{
-		"tiers": l.completeTier, "users": l.completeUser, "policies": l.completeClient, "candidates": l.completeClient, "clients": l.completeClient,
+}
+
+func targetNames(ctx context.Context, api *adminclient.Client, args []string, typed string) (targets []string, err error) {
+	kind, name, _ := strings.Cut(typed, "/")
+	find, known := map[string]connect.Finder{
+		"tiers": tierNames, "users": connect.Usernames, "policies": connect.ClientIDs, "candidates": connect.ClientIDs, "clients": connect.ClientIDs,
 	}[kind]
 	if !known {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, nil
 	}
-	names, directive := complete(cmd, nil, name)
+	names, err := find(ctx, api, args, name)
 	for _, name := range names {
-		out = append(out, kind+"/"+name)
+		targets = append(targets, kind+"/"+name)
 		if kind == "clients" {
-			out = append(out, kind+"/"+name+"/counters")
+			targets = append(targets, kind+"/"+name+"/counters")
 		}
 	}
-	return out, directive
+	return targets, err
 }
 
 // completeSwitch completes CLIENT on|off. The values of alone may replace CLIENT and take no state.
@@ -96,7 +75,7 @@ func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
 		if len(args) == 1 && !slices.Contains(alone, args[0]) {
 			return states, cobra.ShellCompDirectiveNoFileComp
 		}
-		clients, directive := l.completeClient(cmd, args, typed)
+		clients, directive := l.commands.Complete(connect.First(connect.ClientIDs))(cmd, args, typed)
 		if len(args) == 0 {
 			clients = append(clients, alone...)
 		}

@@ -16,7 +16,6 @@ import (
 	"oauth-server/internal/admin/adminclient"
 	"oauth-server/internal/cli/command"
 	"oauth-server/internal/cli/connect"
-	"oauth-server/internal/cli/limits/syntax"
 )
 
 const limitsLong = `Show and change the limits of a running server, through its admin API.
@@ -42,23 +41,23 @@ const limitsExample = `  oauth-server limits list
 // change.
 type limits struct {
 	connect.API
-	reason     string
-	lasts      string // --for
+	commands   *connect.Commands // for completions
+	lasts      string            // --for
 	yes, check bool
 	since      time.Time // start of the client activity shown
 }
 
 // New makes the limits commands, and returns the completions of their flags by name, or by command and name.
-func New(c *command.Env) (*cobra.Command, map[string]command.Completion) {
-	l := &limits{API: connect.API{Env: c}}
+func New(c *connect.Commands) (*cobra.Command, map[string]command.Completion) {
+	l := &limits{API: connect.API{Env: c.Env}, commands: c}
 	cmd := command.Group("limits", "Show and change the limits of a running server", limitsExample,
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
 		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())
 	cmd.Long = limitsLong
-	flags := cmd.PersistentFlags()
-	l.Add(flags, "admin address of the server (default "+connect.DefaultAdmin+")")
+	l.Add(cmd.PersistentFlags(), "admin address of the server (default "+connect.DefaultAdmin+")")
+	c.Uses(cmd, &l.API)
 	refuseEmpty(cmd)
-	return cmd, l.completions()
+	return cmd, completions(c)
 }
 
 // maybeEmpty are the flags of the limits commands that accept an empty value, or report it
@@ -91,14 +90,10 @@ func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
 
 // confirmed adds the flags of a permanent change.
 func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
-	l.reasoned(cmd)
+	l.AddReason(cmd)
 	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "do not ask before a change that can deny more requests")
 	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
 	return cmd
-}
-
-func (l *limits) reasoned(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
 }
 
 // document is a value of the API with its JSON, which a script gets unchanged.
@@ -123,38 +118,14 @@ func get[T any](ctx context.Context, l *limits, path string, query url.Values) (
 	return v, err
 }
 
-// page is a page of a list, by field. The list has the name of its path.
-type page map[string]json.RawMessage
-
-// decode sets v to a field, if it is there.
-func (p page) decode(field string, v any) error {
-	if syntax.IsNull(p[field]) {
-		return nil
-	}
-	return json.Unmarshal(p[field], v)
-}
-
-// pageOf reads a page of a list.
-func pageOf[T any](ctx context.Context, l *limits, path string, query url.Values) (list []T, p page, err error) {
-	if p, err = get[page](ctx, l, path, query); err == nil {
-		err = p.decode(strings.TrimPrefix(path, "/"), &list)
-	}
-	return list, p, err
-}
-
 // pages reads all pages of a list; never nil. It keeps the start of the client activity in l.since.
 func pages[T any](ctx context.Context, l *limits, path string, query url.Values) ([]T, error) {
-	for all := []T{}; ; {
-		list, p, err := pageOf[T](ctx, l, path, query)
-		next := ""
-		if err = errors.Join(err, p.decode("since", &l.since), p.decode("next", &next)); err != nil {
-			return nil, err
-		}
-		if all = append(all, list...); next == "" {
-			return all, nil
-		}
-		query.Set("after", next)
+	api, err := l.Connect()
+	if err != nil {
+		return nil, err
 	}
+	all, last, err := adminclient.Pages[T](ctx, api, path, query)
+	return all, errors.Join(err, last.Decode("since", &l.since))
 }
 
 // show reads a resource and writes it: unchanged for a script, formatted by text for a person.

@@ -153,13 +153,12 @@ func (l *limits) newReset() *cobra.Command {
 	var total bool
 	cmd := &cobra.Command{
 		Use: "reset CLIENT", Short: "Reset the counts of a client, on all instances", Args: command.Takes("CLIENT"),
-		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
-		ValidArgsFunction: l.completeClient,
+		Example: "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 	}
 	cmd.Flags().StringVar(&user, "user", "", "reset only this user of the client")
 	cmd.Flags().BoolVar(&total, "total", false, "reset only the client's total")
 	cmd.Flags().StringVar(&source, "source", "", "reset only this source address")
-	l.reasoned(cmd)
+	l.AddReason(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := command.AtMostOne(cmd, "user", "total", "source"); err != nil {
 			return err

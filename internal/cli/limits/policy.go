@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -109,68 +110,38 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 }
 
 func (l *limits) newGet() *cobra.Command {
-	var tier string
-	var candidate bool
+	var f subjectFlags
 	cmd := &cobra.Command{
 		Use: "get [CLIENT]", Short: "Show the limits of a client, of a tier, or the default limits", Args: command.Takes("[CLIENT]"),
 		Example: `  oauth-server limits get shop
   oauth-server limits get shop --candidate
   oauth-server limits get --tier gold`,
-		ValidArgsFunction: l.completeClient,
 	}
-	l.registerTier(cmd, &tier, "show this tier")
-	cmd.Flags().BoolVar(&candidate, "candidate", false, "show the candidate, and what it would have denied")
+	f.addTier(cmd, "show this tier")
+	cmd.Flags().BoolVar(&f.candidate, "candidate", false, "show the candidate, and what it would have denied")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		table := l.settingsTable
 		switch {
-		case tier != "" && len(args) > 0:
+		case f.tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
-		case tier != "" && candidate:
+		case f.tier != "" && f.candidate:
 			return command.Usagef("limits get: --%s and --candidate cannot be used together", tierFlag)
-		case candidate:
-			return l.showCandidate(cmd.Context(), args)
-		case tier != "":
-			return noTier(tier, show(cmd.Context(), l, tierPath(tier), nil, l.tierTable))
-		case len(args) == 0:
-			return show(cmd.Context(), l, settingsPath, nil, l.settingsTable)
+		case f.candidate:
+			table = l.candidateTable
+		case f.tier != "":
+			table = l.tierTable
+		case len(args) > 0:
+			table = func(v view) error { return l.policyTable(cmd.Context(), v) }
 		}
-		return show(cmd.Context(), l, policyPath(args[0]), nil, func(v view) error { return l.policyTable(cmd.Context(), v) })
+		of := f.of(args)
+		return of.missing(show(cmd.Context(), l, of.path, nil, table))
 	}
 	return cmd
 }
 
-// contradicts returns the error for a flag that is given together with a CLIENT.
-func contradicts(cmd *cobra.Command, flag string) error {
-	return command.Usagef("limits %s: CLIENT and --%s cannot be used together", cmd.Name(), flag)
-}
-
-// policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".
-type policyFlags struct {
-	tier, user string
-}
-
-// forUser is the flag for one user of the client.
-const forUser = "for-user"
-
-func (f *policyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.user, forUser, "", "this user only, overriding the client's limits per user")
-}
-
-// checkForUser rejects flags that concern more than one user.
-func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...string) error {
-	if len(args) == 0 || f.user == "" {
-		return command.Usagef("limits %s: --%s needs a CLIENT and the name of a user", cmd.Name(), forUser)
-	}
-	for _, name := range others {
-		if cmd.Flags().Changed(name) {
-			return command.Usagef("limits %s: --%s applies to the whole client, and --%s to one user", cmd.Name(), name, forUser)
-		}
-	}
-	return nil
-}
-
 func (l *limits) newSet() *cobra.Command {
 	var f limitFlags
-	var of policyFlags
+	var of subjectFlags
 	var note, mode string
 	var hide bool
 	cmd := &cobra.Command{
@@ -186,12 +157,11 @@ over, until "limits unset CLIENT". A list that is not in a preset stays as it is
 		Example: `  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set --tier gold --user 100/60s --max-wait 2s`,
-		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	RegisterOver(cmd)
-	of.register(cmd)
-	l.registerTier(cmd, &of.tier, "tier of the client; without CLIENT, the tier to create or change")
+	of.addUser(cmd)
+	of.addTier(cmd, "tier of the client; without CLIENT, the tier to create or change")
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients in a tier: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "omit the RateLimit headers")
@@ -218,13 +188,18 @@ over, until "limits unset CLIENT". A list that is not in a preset stays as it is
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err
 		}
-		return l.setFields(cmd, args, &of, doc, patch)
+		if subject := of.of(args); subject == settings && len(doc) > 0 {
+			patch["default"] = doc
+		} else {
+			maps.Copy(patch, doc)
+		}
+		return l.perform(cmd.Context(), of.of(args), http.MethodPatch, patch, of.of(args).set)
 	}
 	return l.changes(cmd)
 }
 
 // checkSet rejects flag combinations that "limits set" does not support.
-func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
+func (f *subjectFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
 	switch {
 	case cmd.Flags().Changed(forUser):
 		others := slices.Concat([]string{"client", "total", "source", "limit", "requests", "window", "preset"}, overNames, []string{"hide-headers", tierFlag})
@@ -240,25 +215,6 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	return nil
 }
 
-// setFields changes fields of a policy, of a tier, of the limits of one user, or of the settings for all
-// clients. In the settings, the fields of doc go below default.
-func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, doc, patch map[string]any) error {
-	all := maps.Clone(patch)
-	maps.Copy(all, doc)
-	switch {
-	case cmd.Flags().Changed(forUser):
-		return l.patch(cmd.Context(), overridePath(args[0], of.user), all, "The limits of "+of.user+" at "+args[0]+" are now set")
-	case len(args) == 0 && of.tier != "":
-		return l.patch(cmd.Context(), tierPath(of.tier), all, "The tier "+of.tier+" is now set for all its clients")
-	case len(args) > 0:
-		return l.patch(cmd.Context(), policyPath(args[0]), all, "The policy of "+args[0]+" is now set")
-	}
-	if len(doc) > 0 {
-		patch["default"] = doc
-	}
-	return l.patch(cmd.Context(), settingsPath, patch, "The default limits are now set")
-}
-
 func (l *limits) newCanary() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "canary PERCENT", Short: "Enforce on a share of the clients; the others are in dry-run", Args: command.Takes("PERCENT"),
@@ -272,7 +228,8 @@ and clients in a smaller share are also in a larger one. A client with its own m
 			if err != nil {
 				return err
 			}
-			return l.patch(cmd.Context(), settingsPath, map[string]any{"canary_percent": share}, fmt.Sprintf("Limits are now enforced on %v%% of the clients", share))
+			done := fmt.Sprintf("Limits are now enforced on %v%% of the clients", share)
+			return l.perform(cmd.Context(), settings, http.MethodPatch, map[string]any{"canary_percent": share}, done)
 		},
 	})
 }

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -47,10 +48,10 @@ clients, use "limits unset CLIENT --field mode".`,
 			}
 			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
 			done := "Dry-run is now " + args[len(args)-1]
-			if client == "" {
-				return l.patch(cmd.Context(), settingsPath, patch, done)
+			if client != "" {
+				done += " for " + client
 			}
-			return l.patch(cmd.Context(), policyPath(client), patch, done+" for "+client)
+			return l.perform(cmd.Context(), (&subjectFlags{}).of(args[:len(args)-1]), http.MethodPatch, patch, done)
 		},
 	})
 }
@@ -80,7 +81,7 @@ The default state is on. If the client itself is named on or off, give the state
 				patch["over_limit"], patch["ban"] = nil, nil // the server rejects reuse, a ban and waiting with this setting
 				takeBack(patch, maxWaitFlag)
 			}
-			return l.patch(cmd.Context(), policyPath(client), patch, "The client "+client+done)
+			return l.perform(cmd.Context(), (&subjectFlags{}).of(args[:1]), http.MethodPatch, patch, "The client "+client+done)
 		},
 	})
 }

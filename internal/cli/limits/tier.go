@@ -2,21 +2,11 @@ package limits
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strconv"
 
-	"github.com/spf13/cobra"
-
 	"oauth-server/internal/cli/limits/syntax"
 )
-
-// tierFlag names a tier: the one of CLIENT or, without CLIENT, the tier that a command is about.
-const tierFlag = "tier"
-
-func (l *limits) registerTier(cmd *cobra.Command, name *string, usage string) {
-	cmd.Flags().StringVar(name, tierFlag, "", usage)
-}
 
 // listTiers writes the tiers, with how many clients have each.
 func (l *limits) listTiers(ctx context.Context) error {
@@ -32,12 +22,4 @@ func (l *limits) listTiers(ctx context.Context) error {
 		})
 	}
 	return l.List(map[string]any{"tiers": all}, withoutEmpty(rows)...)
-}
-
-// noTier replaces the error for a tier that does not exist. name is empty if err is not about a tier.
-func noTier(name string, err error) error {
-	if name != "" && notFound(err) {
-		return fmt.Errorf("tier %q does not exist", name)
-	}
-	return err
 }

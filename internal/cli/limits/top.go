@@ -35,7 +35,6 @@ with the next one. Give a flag to see one list:
   --shed      clients with requests refused because of overload`,
 		Example: `  oauth-server limits top shop --watch
   oauth-server limits top --denied`,
-		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := topQuery(args, limit)
 			if err := command.AtMostOne(cmd, "denied", "counters", "waste", "shed"); err != nil {

@@ -18,8 +18,7 @@ var (
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
-	var candidate bool
-	var of policyFlags
+	var of subjectFlags
 	cmd := &cobra.Command{
 		Use: "unset [CLIENT]", Short: "Remove what was set, so that the configuration file applies again", Args: command.Takes("[CLIENT]"),
 		Long: `Remove what was set, so that the configuration file applies again.
@@ -32,45 +31,31 @@ func (l *limits) newUnset() *cobra.Command {
 		Example: `  oauth-server limits unset shop --field tier
   oauth-server limits unset shop --candidate
   oauth-server limits unset --tier gold`,
-		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "remove only this field: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
-	cmd.Flags().BoolVar(&candidate, "candidate", false, "remove the candidate")
-	of.register(cmd)
-	l.registerTier(cmd, &of.tier, "remove this tier")
+	cmd.Flags().BoolVar(&of.candidate, "candidate", false, "remove the candidate")
+	of.addUser(cmd)
+	of.addTier(cmd, "remove this tier")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if candidate && (len(fields) > 0 || cmd.Flags().Changed(forUser) || of.tier != "") {
+		switch user := cmd.Flags().Changed(forUser); {
+		case of.candidate && (len(fields) > 0 || user || of.tier != ""):
 			return command.Usagef("limits unset: --candidate cannot be used together with --field, --%s or --%s", forUser, tierFlag)
-		}
-		if candidate {
-			return l.dropCandidate(cmd.Context(), args)
-		}
-		if cmd.Flags().Changed(forUser) {
+		case user:
 			if err := of.checkForUser(cmd, args, "field", tierFlag); err != nil {
 				return err
 			}
-			done := "The limits of " + of.user + " at " + args[0] + " are now removed"
-			return l.perform(cmd.Context(), change{read: overridePath(args[0], of.user), method: http.MethodDelete, done: done})
-		}
-		read, whole, part := settingsPath, "The settings now come from the configuration file", "The settings no longer set "
-		switch {
 		case of.tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
-		case of.tier != "":
-			tier := "The tier " + of.tier
-			read, whole, part = tierPath(of.tier), tier+" is now removed", tier+" no longer sets "
-		case len(args) > 0:
-			policy := "The policy of " + args[0]
-			read, whole, part = policyPath(args[0]), policy+" now comes from the configuration file", policy+" no longer sets "
 		}
+		subject := of.of(args)
 		if len(fields) == 0 {
-			return noTier(of.tier, l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: whole}))
+			return l.perform(cmd.Context(), subject, http.MethodDelete, nil, subject.unset)
 		}
-		patch, err := nullPatch(fields, len(args) == 0 && of.tier == "")
+		patch, err := nullPatch(fields, subject == settings)
 		if err != nil {
 			return err
 		}
-		return noTier(of.tier, l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: part + strings.Join(fields, ", ")}))
+		return l.perform(cmd.Context(), subject, http.MethodPatch, patch, subject.unsetFields+strings.Join(fields, ", "))
 	}
 	return l.changes(cmd)
 }

@@ -28,7 +28,6 @@ import (
 type dataFileFlags struct {
 	connect.API
 	settings *command.Settings
-	reason   string
 	path     string // of the data file, symbolic links resolved
 }
 
@@ -37,7 +36,7 @@ func (f *dataFileFlags) add(c *command.Env, cmd *cobra.Command) {
 	f.Env = c
 	f.settings = command.AddSettings(cmd, config.Option.IsStore)
 	f.TLS.Add(cmd.Flags())
-	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, kept in the audit trail")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "reason, kept in the audit trail")
 }
 
 // find resolves the path of the data file. If OAUTH_SERVER sends the other commands to a server,
@@ -150,8 +149,8 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	}
 	api.HTTP.Timeout = 0 // the server limits the duration, by the file's size
 	query := url.Values{}
-	if f.reason != "" {
-		query.Set("reason", f.reason)
+	if f.Reason != "" {
+		query.Set("reason", f.Reason)
 	}
 	n, err := api.Stream(ctx, "/backup", query, w)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

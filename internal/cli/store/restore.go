@@ -132,7 +132,7 @@ func (f *restoreFlags) prepare(ctx context.Context, backup string) (string, erro
 	if f.keep {
 		signIns = "kept"
 	}
-	r := registry.New(registry.Options{Reason: f.reason, By: clientcfg.Actor{Store: connect.Whoami()}})
+	r := registry.New(registry.Options{Reason: f.Reason, By: clientcfg.Actor{Store: connect.Whoami()}})
 	event, err := r.RestoreEvent(map[string]string{"file": filepath.Base(backup), "sign_ins": signIns})
 	if err != nil {
 		return "", err
@@ -175,7 +175,7 @@ func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *ap
 	}
 	// The server may have accepted the request even without an answer. The files show that.
 	request := adminclient.Change{
-		Method: http.MethodPost, Path: "/restore", Query: url.Values{"file": {filepath.Base(prepared)}}, ETag: "*", Reason: f.reason,
+		Method: http.MethodPost, Path: "/restore", Query: url.Values{"file": {filepath.Base(prepared)}}, ETag: "*",
 	}
 	if _, err := api.Change(ctx, request, nil); err != nil && withdraw(prepared) {
 		return fmt.Errorf("%w (nothing was restored)", err)
