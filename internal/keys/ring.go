@@ -103,19 +103,14 @@ func (r *Ring) Sign(c Claims) (string, error) {
 // the published keys, and the algorithm, typ, iss and exp, without leeway. Errors:
 // [ErrInvalidToken].
 func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
-	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
+	return r.current.Load().verify(token, r.opts.Issuer, now)
 }
 
 // Published reports whether the key of a token is still published. The token must come from Sign.
 // Published checks nothing else.
 func (r *Ring) Published(token string) bool {
 	header, _, _ := strings.Cut(token, ".")
-	for _, k := range r.current.Load().byID {
-		if k.header == header {
-			return true
-		}
-	}
-	return false
+	return r.current.Load().signedBy(header) != nil
 }
 
 // InClear returns the IDs of the keys that were not encrypted in the store when it was last read.
