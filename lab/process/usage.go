@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-
-	"oauth-server/internal/overload/proctime"
 )
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -105,7 +103,7 @@ func (u *Usage) processor() time.Duration { return u.Ran + u.Children + u.Ended 
 // UsageOf returns the usage of a process that runs on that processor.
 func UsageOf(pid, core int) (u Usage, err error) {
 	u.At = time.Now()
-	own, err := proctime.Of(pid)
+	own, err := TimesOf(pid)
 	if err != nil {
 		return u, err
 	}
@@ -122,7 +120,7 @@ func UsageOf(pid, core int) (u Usage, err error) {
 	memory, err := Memory(pid)
 	u.Memory = memory.Now
 	for _, child := range children(pid) {
-		times, failed := proctime.Of(child)
+		times, failed := TimesOf(child)
 		memory, alsoFailed := Memory(child)
 		if failed == nil && alsoFailed == nil { // else it has just ended
 			u.Children += times.Ran

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/load"
 	"oauth-server/lab/process"
 )
@@ -135,7 +134,7 @@ func (s *Server) Request(client, secret, form string) []byte {
 
 // Processor returns the processor time that the server has used.
 func (s *Server) Processor() (time.Duration, error) {
-	times, err := proctime.Of(s.PID())
+	times, err := process.TimesOf(s.PID())
 	return times.Ran, err
 }
 

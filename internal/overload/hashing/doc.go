@@ -35,9 +35,10 @@
 // The caller then computes the hash itself. The next call starts another child. After failures in a
 // row, a child is started only after a pause.
 //
-// If the server itself keeps the processors busy, the error is [secret.ErrStarved], and the caller
-// computes nothing: an overloaded server would take even longer for everything else. The child
-// finishes its task, and until it has a result, all tasks are refused at once. If the server has
-// left it the processors for a second and it still has no result, the child is ended. So a task of
-// another program, which may take long, does not block all others for long.
+// If the server itself uses at least half of the processors in that time, the error is
+// [secret.ErrStarved], and the caller computes nothing: an overloaded server would take even longer
+// for everything else. The child finishes its task, and until it has a result, all tasks are refused
+// at once. If the server has left it the processors for a second and it still has no result, the
+// child is ended. So a task of another program, which may take long, does not block all others for
+// long.
 package hashing

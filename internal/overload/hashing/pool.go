@@ -26,9 +26,8 @@ type Options struct {
 	// times as long. Zero means a second. A hash that takes longer gets too little processor time.
 	Patience time.Duration
 
-	// starved, in tests, reports whether the child got too little processor time because of this
-	// process.
-	starved func() bool
+	// busy, in tests, reports whether this process keeps the processors busy.
+	busy    func() bool
 	program string   // in tests: a program other than this one
 	environ []string // in tests: added to the environment of the children
 }
@@ -73,8 +72,8 @@ func Open(opts Options) (*Pool, error) {
 
 // Compute computes a task in a child. It does not end early when a caller hangs up, so a result is
 // never mistaken for the result of another task. The error is [secret.ErrStarved] while this
-// process uses the processors and the child gets too little time. After any other error the caller
-// can only compute the task itself.
+// process keeps the processors busy and the child does not answer in time. After any other error
+// the caller can only compute the task itself.
 func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	if err := task.Check(); err != nil {
 		return nil, err
@@ -90,9 +89,9 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	if !task.Own() {
 		patience *= 10
 	}
-	before := measureShares(c.cmd.Process.Pid)
+	before := measureUsage()
 	result, err := c.ask(task, patience)
-	if errors.Is(err, errLate) && p.starved(before) {
+	if errors.Is(err, errLate) && p.busySince(before) {
 		p.finish(c, task, patience)
 		return nil, secret.ErrStarved
 	}
@@ -106,13 +105,12 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	return result, nil
 }
 
-// starved reports whether, since before, a child got too little processor time because of this
-// process.
-func (p *Pool) starved(before shares) bool {
-	if p.opts.starved != nil {
-		return p.opts.starved()
+// busySince reports whether this process has kept the processors busy since before.
+func (p *Pool) busySince(before usage) bool {
+	if p.opts.busy != nil {
+		return p.opts.busy()
 	}
-	return measureShares(before.pid).starvedSince(before, runtime.NumCPU())
+	return measureUsage().busySince(before, runtime.NumCPU())
 }
 
 // finish lets a child continue a refused task while this process keeps it from the processors, for
@@ -140,14 +138,13 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	}()
 }
 
-// lateResult waits for the result of a child that was starved. If this process has left the child
-// the processors for [Options].Patience and there is still no result, lateResult stops waiting,
-// because all other tasks are refused in the meantime.
+// lateResult waits for the result of a late child until this process has left it the processors for
+// [Options].Patience. It does not wait longer, because all other tasks are refused in the meantime.
 func (p *Pool) lateResult(c *child, task secret.Task, end time.Time) ([]byte, error) {
 	for {
-		before := measureShares(c.cmd.Process.Pid)
+		before := measureUsage()
 		result, err := c.result(task, p.opts.Patience)
-		if !errors.Is(err, errLate) || !p.starved(before) || !time.Now().Before(end) {
+		if !errors.Is(err, errLate) || !p.busySince(before) || !time.Now().Before(end) {
 			return result, err
 		}
 	}

@@ -1,3 +1,4 @@
+// Package proctime returns the processor time of this process. It needs Linux.
 package proctime
 
 import (

@@ -1,5 +1,6 @@
 //go:build !linux
 
+// Package proctime returns the processor time of this process. It needs Linux.
 package proctime
 
 import (

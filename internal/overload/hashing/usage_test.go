@@ -10,49 +10,28 @@ import (
 	"oauth-server/internal/secret"
 )
 
-func TestStarvedSince(t *testing.T) {
+func TestBusySince(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	at := func(after, waited, used time.Duration) shares {
-		return shares{at: start.Add(after), waited: waited, used: used, known: true}
-	}
-	before := at(0, 5*time.Second, 70*time.Second)
-	unknown := at(0, 5*time.Second, 70*time.Second)
-	unknown.known = false
+	at := func(after, used time.Duration) usage { return usage{at: start.Add(after), used: used, known: true} }
+	before, unknown := at(0, 70*time.Second), usage{at: start, used: 70 * time.Second}
 	for name, tc := range map[string]struct {
-		before, now shares
+		before, now usage
 		processors  int
 		want        bool
 	}{
-		"the server uses it all":           {before, at(time.Second, 6*time.Second, 71*time.Second), 1, true},
-		"half of it, for half of the time": {before, at(time.Second, 5500*time.Millisecond, 70500*time.Millisecond), 1, true},
-		"another program uses it":          {before, at(time.Second, 6*time.Second, 70400*time.Millisecond), 1, false},
-		"the child hangs":                  {before, at(time.Second, 5*time.Second, 71*time.Second), 1, false},
-		"the child computes for ever":      {before, at(time.Second, 5100*time.Millisecond, 70900*time.Millisecond), 1, false},
-		"one of four processors":           {before, at(time.Second, 6*time.Second, 71*time.Second), 4, false},
-		"all of four processors":           {before, at(time.Second, 6*time.Second, 74*time.Second), 4, true},
-		"not known before":                 {unknown, at(time.Second, 6*time.Second, 71*time.Second), 1, false},
-		"not known now":                    {before, unknown, 1, false},
+		"the server uses it all":  {before, at(time.Second, 71*time.Second), 1, true},
+		"half of it":              {before, at(time.Second, 70500*time.Millisecond), 1, true},
+		"another program uses it": {before, at(time.Second, 70400*time.Millisecond), 1, false},
+		"one of four processors":  {before, at(time.Second, 71*time.Second), 4, false},
+		"all of four processors":  {before, at(time.Second, 74*time.Second), 4, true},
+		"not known before":        {unknown, at(time.Second, 71*time.Second), 1, false},
+		"not known now":           {before, unknown, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check.Equal(t, "starved", tc.now.starvedSince(tc.before, tc.processors), tc.want)
+			check.Equal(t, "busy", tc.now.busySince(tc.before, tc.processors), tc.want)
 		})
-	}
-}
-
-// TestSharesOfAChild: the pool uses the system's figures for a running child.
-func TestSharesOfAChild(t *testing.T) {
-	p := open(t)
-	before := measureShares(p.pids()[0])
-	_, err := p.Compute(slow)
-	check.OK(t, err)
-	after := measureShares(p.pids()[0])
-	if !before.known || !after.known || after.used < before.used || after.waited < before.waited {
-		t.Errorf("before %+v, after %+v", before, after)
-	}
-	if measureShares(0).known {
-		t.Error("the shares of no process are known")
 	}
 }
 
@@ -60,7 +39,7 @@ func TestSharesOfAChild(t *testing.T) {
 func TestStarvedChild(t *testing.T) {
 	p := open(t, failing("slow"), func(o *Options) {
 		o.Patience = 50 * time.Millisecond
-		o.starved = func() bool { return true }
+		o.busy = func() bool { return true }
 	})
 	before := p.pids()
 	_, err := p.Compute(own("x"))
@@ -73,7 +52,7 @@ func TestStarvedChild(t *testing.T) {
 func TestStarvedChildThatNeverAnswers(t *testing.T) {
 	p := open(t, failing("silent"), func(o *Options) {
 		o.Patience = time.Millisecond
-		o.starved = func() bool { return true }
+		o.busy = func() bool { return true }
 	})
 	first := p.idle[0]
 	_, err := p.Compute(own("x"))
@@ -85,17 +64,17 @@ func TestStarvedChildThatNeverAnswers(t *testing.T) {
 // TestLateChildWithProcessors: a child that is no longer starved and still has no result is ended.
 // Other tasks are computed again long before the time limit for a hash of another program.
 func TestLateChildWithProcessors(t *testing.T) {
-	var starved atomic.Bool
-	starved.Store(true)
+	var busy atomic.Bool
+	busy.Store(true)
 	p := open(t, failing("silent"), func(o *Options) {
 		o.Patience = 100 * time.Millisecond
-		o.starved = starved.Load
+		o.busy = busy.Load
 	})
 	late := p.idle[0]
 	_, err := p.Compute(slow) // gets 1 s, and 10 s more while it is starved
 	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
 	began := time.Now()
-	starved.Store(false)
+	busy.Store(false)
 	<-late.ended
 	check.Eventually(t, "no child is late", func() bool { return p.late.Load() == 0 })
 	if took := time.Since(began); took > 5*time.Second {
@@ -108,7 +87,7 @@ func TestLateChildWithProcessors(t *testing.T) {
 func TestCloseWithALateChild(t *testing.T) {
 	p := open(t, failing("silent"), func(o *Options) {
 		o.Patience = time.Second
-		o.starved = func() bool { return true }
+		o.busy = func() bool { return true }
 	})
 	before := p.pids()
 	for _, password := range []string{"x", "y"} {

@@ -1,7 +1,4 @@
-// Package proctime reads how long the threads of a process have run, and how long they have waited
-// for a processor. Both are in nanoseconds, while /proc/PID/stat has only hundredths of a second.
-// It needs Linux: on other systems [Of] and [Self] return an error.
-package proctime
+package process
 
 import (
 	"errors"
@@ -21,17 +18,17 @@ type Times struct {
 	Waited time.Duration // ready to run, without a processor
 }
 
-// Of returns the times of a process. Threads that have ended are not included; Go programs seldom
+// TimesOf returns the times of a process. Threads that have ended are not included; Go programs seldom
 // end one.
-func Of(pid int) (Times, error) {
-	t, err := of(os.DirFS("/proc"), strconv.Itoa(pid))
+func TimesOf(pid int) (Times, error) {
+	t, err := timesOf(os.DirFS("/proc"), strconv.Itoa(pid))
 	if err != nil {
 		return Times{}, fmt.Errorf("read processor time of process %d: %w", pid, err)
 	}
 	return t, nil
 }
 
-func of(proc fs.FS, pid string) (sum Times, err error) {
+func timesOf(proc fs.FS, pid string) (sum Times, err error) {
 	threads, err := fs.ReadDir(proc, path.Join(pid, "task"))
 	if err != nil {
 		return Times{}, err
@@ -45,7 +42,7 @@ func of(proc fs.FS, pid string) (sum Times, err error) {
 		if err != nil {
 			return Times{}, err
 		}
-		t, err := parse(string(text))
+		t, err := parseSchedstat(string(text))
 		if err != nil {
 			return Times{}, err
 		}
@@ -59,9 +56,9 @@ func of(proc fs.FS, pid string) (sum Times, err error) {
 	return sum, nil
 }
 
-// parse reads a schedstat line: nanoseconds on a processor, nanoseconds waiting for one, and the
+// parseSchedstat reads a schedstat line: nanoseconds on a processor, nanoseconds waiting for one, and the
 // number of time slices.
-func parse(schedstat string) (Times, error) {
+func parseSchedstat(schedstat string) (Times, error) {
 	fields := strings.Fields(schedstat)
 	if len(fields) != 3 {
 		return Times{}, fmt.Errorf("unexpected text in schedstat: %q", schedstat)
