@@ -1,9 +1,6 @@
 package metrics
 
 import (
-	"maps"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,39 +56,4 @@ func (b *builder) histogramVec(i Info, buckets []float64, native bool) *promethe
 	h := prometheus.NewHistogramVec(o, i.Labels)
 	b.add(i, h)
 	return h
-}
-
-// bounded bounds the values of a label, such as route or operation, that come from this program.
-// After maxValues different values, all new ones become [Other]. The zero value is ready to use.
-type bounded struct {
-	mu     sync.Mutex
-	values atomic.Pointer[map[string]struct{}]
-}
-
-const maxValues = 64
-
-func (b *bounded) value(v string) string {
-	if seen := b.values.Load(); seen != nil {
-		if _, ok := (*seen)[v]; ok {
-			return v
-		}
-		if len(*seen) >= maxValues {
-			return Other
-		}
-	}
-	return b.admit(v)
-}
-
-func (b *bounded) admit(v string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	next := map[string]struct{}{v: {}}
-	if seen := b.values.Load(); seen != nil {
-		if _, ok := (*seen)[v]; !ok && len(*seen) >= maxValues {
-			return Other
-		}
-		maps.Copy(next, *seen)
-	}
-	b.values.Store(&next)
-	return v
 }

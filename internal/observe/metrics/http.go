@@ -21,14 +21,13 @@ type Request struct {
 
 // Request counts an answered request.
 func (m *Metrics) Request(r Request) {
-	route := m.routes.value(r.Route)
-	seen := m.requests.WithLabelValues(route, methodLabel(r.Method), codeLabel(r.Code))
+	seen := m.requests.WithLabelValues(r.Route, methodLabel(r.Method), codeLabel(r.Code))
 	if exemplars, ok := seen.(prometheus.ExemplarObserver); ok && r.TraceID != "" {
 		exemplars.ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": r.TraceID})
 	} else {
 		seen.Observe(r.Duration.Seconds())
 	}
-	m.dbCalls.WithLabelValues(route).Observe(float64(r.DBCalls))
+	m.dbCalls.WithLabelValues(r.Route).Observe(float64(r.DBCalls))
 }
 
 // Enter counts a request in flight until the returned function is called.
@@ -89,13 +88,12 @@ func Calls(ctx context.Context) int {
 	return 0
 }
 
-// Begin counts a store operation. The caller ends it with the returned function, with failed set if
+// Begin counts a store operation, a name that this program chooses. The caller ends it with the returned function, with failed set if
 // the store could not answer. Finding nothing is not a failure.
 func (m *Metrics) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
 		n.Add(1)
 	}
-	operation = m.operations.value(operation)
 	failures := m.storeFails.WithLabelValues(operation)
 	began := m.now()
 	return ctx, func(failed bool) {

@@ -207,7 +207,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Neither the requests of clients nor the policies of operators can add series without bound.
+// Neither the requests of clients nor the policies of operators can add series without bound. The
+// names of routes, store operations and loops are those of this program.
 func TestSeriesAreBounded(t *testing.T) {
 	const most = 20
 	m, reg := newMetrics(t, metrics.Options{MaxClients: most})
@@ -221,10 +222,8 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.Issued(name, name, true)
 		m.Usage(name, 1)
 		m.Token(name, name)
-		m.Request(metrics.Request{Route: name, Method: name, Code: i})
-		storeCall(context.Background(), m, name, true)
+		m.Request(metrics.Request{Route: "/token", Method: name, Code: i})
 		m.GatewayExchanged(i%2 == 0, i, "", time.Second)
-		m.Panic(name)
 		m.SyncCall(name, 1, 0, true)
 	}
 	series := map[string]int{}
@@ -244,8 +243,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		"oauth_metrics_labelled_clients":          1,
 		"oauth_token_responses_total":             5 * 11,
 		"oauth_gateway_upstream_duration_seconds": 2 * 501,
-		"oauth_store_errors_total":                65,
-		"oauth_loop_panics_total":                 65,
+		"oauth_http_request_db_calls":             1,
 		"oauth_sync_commands_total":               5,
 	} {
 		if series[name] > bound {
