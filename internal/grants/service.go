@@ -3,7 +3,6 @@ package grants
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -136,20 +135,6 @@ func QueryLimit(perSecond int64) ratelimit.Limit {
 	return ratelimit.NewLimit("per-client", 10*perSecond, 10*time.Second)
 }
 
-func (o *Options) validate() error {
-	switch {
-	case o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Users == nil || o.Stored == nil || o.Signer == nil || o.Deriver == nil:
-		return errors.New("grants: Issuer, Clients, Store, Users, Signer and Deriver are required")
-	case min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge) < time.Second:
-		return errors.New("grants: lifetimes must be at least one second")
-	case o.RefreshGrace < 0:
-		return errors.New("grants: the grace period for refresh tokens must not be negative")
-	case (o.Counters == nil) != (o.Policies == nil):
-		return errors.New("grants: counters and policies need each other")
-	}
-	return nil
-}
-
 // Service implements the OAuth protocol without HTTP. It is safe for concurrent use.
 type Service struct {
 	opts     Options
@@ -168,12 +153,9 @@ type Service struct {
 	recent  *recentTokens
 }
 
-// New makes a Service. Its error says what is wrong with the options.
+// New makes a Service. It returns an error for an invalid limit.
 func New(opts Options) (*Service, error) {
 	opts = opts.withDefaults()
-	if err := opts.validate(); err != nil {
-		return nil, err
-	}
 	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	if opts.Counters != nil {
 		s.limiter = limiter.New(limiter.Options{

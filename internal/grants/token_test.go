@@ -11,7 +11,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/secret"
 )
 
@@ -230,17 +229,8 @@ func TestNewRefuses(t *testing.T) {
 	_, err := grants.New(good)
 	check.OK(t, err)
 	for name, edit := range map[string]func(*grants.Options){
-		"no issuer":         func(o *grants.Options) { o.Issuer = "" },
-		"no clients":        func(o *grants.Options) { o.Clients = nil },
-		"no store":          func(o *grants.Options) { o.Store = nil },
-		"no signer":         func(o *grants.Options) { o.Signer = nil },
-		"negative lifetime": func(o *grants.Options) { o.AccessTokenLifetime = -time.Hour },
-		"no deriver":        func(o *grants.Options) { o.Deriver = nil },
-		"negative grace":    func(o *grants.Options) { o.RefreshGrace = -time.Second },
-		"tiny lifetime":     func(o *grants.Options) { o.CodeLifetime = time.Millisecond },
-		"counters alone":    func(o *grants.Options) { o.Counters = counting.NewCounters(1) },
-		"negative limit":    func(o *grants.Options) { o.SignIn.Failures.PerName = ratelimit.NewLimit("x", -1, time.Minute) },
-		"limit of no time":  func(o *grants.Options) { o.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0) },
+		"negative limit":   func(o *grants.Options) { o.SignIn.Failures.PerName = ratelimit.NewLimit("x", -1, time.Minute) },
+		"limit of no time": func(o *grants.Options) { o.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := good

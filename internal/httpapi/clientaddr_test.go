@@ -170,19 +170,6 @@ func TestTrustedHops(t *testing.T) {
 	}
 }
 
-func TestTrustThatCannotBe(t *testing.T) {
-	f := newFake()
-	for name, edit := range map[string]func(*httpapi.Options){
-		"header": reading("X-Real-Ip", 1), "case": reading("forwarded", 1), "hops": reading("", -1),
-	} {
-		o := httpapi.Options{Issuer: "http://id.example", Service: f, Keys: f}
-		edit(&o)
-		if _, err := httpapi.New(o); err == nil || !strings.Contains(err.Error(), "cannot be trusted") {
-			t.Errorf("%s: error %v, want one about trust", name, err)
-		}
-	}
-}
-
 // FuzzClientAddress checks that, whatever a client sends, the address is the one that a proxy
 // appended, or the proxy's own.
 //

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -72,21 +71,6 @@ type Keys interface {
 	// JWKS returns the encoded JSON Web Key Set (RFC 7517 5) of all keys with tokens that may still
 	// be valid.
 	JWKS() []byte
-}
-
-// validate returns an error that joins all missing and invalid options.
-func (o *Options) validate() error {
-	var errs []error
-	if _, err := parseIssuer(o.Issuer); err != nil {
-		errs = append(errs, err)
-	}
-	if h := o.TrustedHeader; h != "" && h != XForwardedFor && h != Forwarded || o.TrustedHops < 0 {
-		errs = append(errs, fmt.Errorf("httpapi: %d hops of the header %q cannot be trusted", o.TrustedHops, h))
-	}
-	if o.Service == nil || o.Keys == nil {
-		errs = append(errs, errors.New("httpapi: Options.Service or Options.Keys is missing"))
-	}
-	return errors.Join(errs...)
 }
 
 func (o *Options) setDefaults() {

@@ -33,11 +33,8 @@ type Server struct {
 	addresses       *Addresses
 }
 
-// New returns a Server. Its error joins all invalid options.
+// New returns a Server. It returns an error if the issuer is invalid.
 func New(o Options) (*Server, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	o.setDefaults()
 	issuer, err := parseIssuer(o.Issuer)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -23,9 +22,7 @@ type Options struct {
 	Algorithm     Algorithm        // ES256
 	TokenLifetime time.Duration    // 1h: the longest lifetime of a signed token
 	RotateEvery   time.Duration    // 90 days: how long a key signs
-	PublishAhead  time.Duration    // 24h, at most half of RotateEvery: how long a key is published before it signs
 	Secrets       Secrets          // if empty, keys are stored in clear
-	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: the longest interval between two calls of Maintain
 	Now           func() time.Time // time.Now
 	Logger        *slog.Logger     // discards
 }
@@ -34,8 +31,6 @@ func (o Options) withDefaults() Options {
 	o.Algorithm = cmp.Or(o.Algorithm, Algorithms()[0])
 	o.TokenLifetime = cmp.Or(o.TokenLifetime, time.Hour)
 	o.RotateEvery = cmp.Or(o.RotateEvery, 90*24*time.Hour)
-	o.PublishAhead = cmp.Or(o.PublishAhead, PublishAhead(o.RotateEvery))
-	o.CheckEvery = cmp.Or(o.CheckEvery, min(time.Minute, o.PublishAhead/4))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -45,25 +40,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// PublishAhead returns the default time that a key is published before it signs.
+// PublishAhead returns how long a key is published before it signs: 24 hours, but at most half of the
+// time that keys sign.
 func PublishAhead(rotateEvery time.Duration) time.Duration { return min(24*time.Hour, rotateEvery/2) }
-
-func (o Options) validate() error {
-	var errs []error
-	if o.Issuer == "" {
-		errs = append(errs, errors.New("keys: no issuer"))
-	}
-	if !slices.Contains(Algorithms(), o.Algorithm) {
-		errs = append(errs, fmt.Errorf("keys: unknown algorithm %q", o.Algorithm))
-	}
-	if o.TokenLifetime <= 0 || o.CheckEvery <= 0 {
-		errs = append(errs, errors.New("keys: the token lifetime and the check interval must be positive"))
-	}
-	if o.PublishAhead <= 0 || o.PublishAhead >= o.RotateEvery {
-		errs = append(errs, fmt.Errorf("keys: keys must be published less than the rotation period of %v ahead", o.RotateEvery))
-	}
-	return errors.Join(errs...)
-}
 
 // Ring holds all published keys and signs with the active one. It is safe for concurrent use.
 type Ring struct {
@@ -85,9 +64,6 @@ type snapshot struct {
 // never makes a key in place of a damaged one.
 func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	r := &Ring{store: store, opts: opts.withDefaults()}
-	if err := r.opts.validate(); err != nil {
-		return nil, err
-	}
 	if err := r.Maintain(ctx); err != nil {
 		return nil, err
 	}

@@ -12,9 +12,12 @@ import (
 	"oauth-server/internal/store"
 )
 
-// CheckEvery is the longest interval allowed between two calls of [Ring.Maintain]. Deleting a key
-// relies on every instance noticing its successor within this time.
-func (r *Ring) CheckEvery() time.Duration { return r.opts.CheckEvery }
+// CheckEvery is the longest interval allowed between two calls of [Ring.Maintain]: a minute, but at
+// most a quarter of [PublishAhead]. Deleting a key relies on every instance noticing its successor
+// within this time.
+func (r *Ring) CheckEvery() time.Duration { return r.opts.checkEvery() }
+
+func (o *Options) checkEvery() time.Duration { return min(time.Minute, PublishAhead(o.RotateEvery)/4) }
 
 // Refresh publishes the keys that are in the store now. Tokens signed with a key that an operator
 // has withdrawn are then refused. It only reads the store. On an error the last good snapshot
@@ -210,12 +213,12 @@ func nextKey(all []Record, o Options, now time.Time) (generation int64, activeFr
 		return 1, now, true // nothing can be signed without a key
 	}
 	last := slices.MaxFunc(own, func(a, b Record) int { return cmp.Compare(a.Generation, b.Generation) })
-	if now.Before(last.ActiveFrom.Add(o.RotateEvery - o.PublishAhead)) {
+	if now.Before(last.ActiveFrom.Add(o.RotateEvery - PublishAhead(o.RotateEvery))) {
 		return 0, time.Time{}, false
 	}
 	// Counted from now, not from when it was due, so the key is published ahead even after a long
 	// pause.
-	return last.Generation + 1, now.Add(o.PublishAhead), true
+	return last.Generation + 1, now.Add(PublishAhead(o.RotateEvery)), true
 }
 
 // retired reports whether every token that k can have signed has expired: its successor has signed
@@ -232,5 +235,5 @@ func retired(k Record, all []Record, o Options, now time.Time) bool {
 	if !found && k.Algorithm != o.Algorithm {
 		lastUse, found = k.ActiveFrom.Add(o.RotateEvery), true
 	}
-	return found && now.After(lastUse.Add(o.TokenLifetime+2*o.CheckEvery))
+	return found && now.After(lastUse.Add(o.TokenLifetime+2*o.checkEvery()))
 }

@@ -189,10 +189,10 @@ func TestDamagedKey(t *testing.T) {
 func TestRotationForAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &memStore{}
-		r, err := Open(t.Context(), store, Options{Issuer: issuer, CheckEvery: time.Hour})
+		r, err := Open(t.Context(), store, Options{Issuer: issuer})
 		check.OK(t, err)
 		loops := background.NewGroup(t.Context(), slog.New(slog.DiscardHandler), nil)
-		loops.Repeat(background.Task{Name: "signing keys", Every: r.CheckEvery(), Do: r.Maintain})
+		loops.Repeat(background.Task{Name: "signing keys", Every: time.Hour, Do: r.Maintain})
 
 		time.Sleep(30 * day) //nolint:forbidigo // the clock of synctest
 		store.setDown(true)
@@ -209,27 +209,6 @@ func TestRotationForAYear(t *testing.T) {
 		loops.Cancel()
 		loops.Wait()
 	})
-}
-
-func TestOptionsRefused(t *testing.T) {
-	for name, tc := range map[string]struct {
-		opts Options
-		want string
-	}{
-		"no issuer":                {Options{}, "issuer"},
-		"unknown algorithm":        {Options{Issuer: issuer, Algorithm: "HS256"}, "HS256"},
-		"published ahead too long": {Options{Issuer: issuer, RotateEvery: time.Hour, PublishAhead: time.Hour}, "1h0m0s"},
-		"negative token lifetime":  {Options{Issuer: issuer, TokenLifetime: -1}, "lifetime"},
-		"negative rotation":        {Options{Issuer: issuer, RotateEvery: -1}, "ahead"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Open(t.Context(), &memStore{}, tc.opts)
-			check.ErrorSays(t, err, tc.want)
-			if strings.Contains(err.Error(), "read") {
-				t.Errorf("Open() = %v, after it has read the store", err)
-			}
-		})
-	}
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
