@@ -165,8 +165,8 @@ func TestDeletingAClientNamesItsBans(t *testing.T) {
 		t.Helper()
 		at := time.Now().Add(until)
 		key := ratelimit.Key{ClientID: clientID, Username: username}
-		_, err := bans.NewRepository(store).PutBan(t.Context(), bans.Ban{Key: key, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)})
-		check.OK(t, err)
+		ban := bans.Ban{Key: key, Version: 1, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)}
+		check.OK(t, bans.NewRepository(store).PutBan(t.Context(), ban))
 	}
 	for _, id := range []string{"here", "there"} {
 		ban(id, "", time.Hour)

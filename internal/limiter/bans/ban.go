@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
 )
 
 // Max is the largest number of bans in memory, including bans that have ended but are not
@@ -19,13 +18,18 @@ const shownFor = 10 * time.Minute
 // Ban denies all requests of a key until a time.
 type Ban struct {
 	ratelimit.Key
-	Seen   store.Seen // its state in the store; of a waiting ban, the state that it replaces; zero: none
-	Level  int        // number of earlier bans that were not forgotten
-	Since  time.Time
-	Until  time.Time
-	Forget time.Time // after this time the next ban counts as the first
+	Version int64 // counts the bans of the key, and their ends by operators, from 1
+	Level   int   // number of earlier bans that were not forgotten
+	Since   time.Time
+	Until   time.Time
+	Forget  time.Time // after this time the next ban counts as the first
 	// Lifted is when an operator ended the ban; zero: not lifted.
 	Lifted time.Time
+}
+
+// same reports whether both are one stored ban.
+func (b *Ban) same(o *Ban) bool {
+	return b.Version == o.Version && b.Since.Equal(o.Since) && b.Until.Equal(o.Until) && b.Lifted.Equal(o.Lifted)
 }
 
 // Active reports whether the ban is in force.
@@ -46,7 +50,7 @@ func (b *Ban) Expires() time.Time {
 // next returns the ban that follows b under a rule. b is zero if there was no ban before.
 func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
 	now = now.Truncate(time.Millisecond) // precision of the store
-	n := Ban{Key: k, Seen: b.Seen, Since: now}
+	n := Ban{Key: k, Version: b.Version + 1, Since: now}
 	if now.Before(b.Forget) {
 		n.Level = b.Level + 1
 	}
@@ -58,6 +62,7 @@ func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
 // Lift returns the ban after an operator ended it. With forget, it has no effect on later bans.
 func (b *Ban) Lift(now time.Time, forget bool) Ban {
 	n := *b
+	n.Version++
 	now = now.Truncate(time.Millisecond)
 	if n.Lifted = now; n.Active(now) {
 		n.Until = now
@@ -75,9 +80,8 @@ var ErrNotFound = errors.New("bans: ban not found")
 type Store interface {
 	// Ban returns the ban of a key, or ErrNotFound.
 	Ban(ctx context.Context, k ratelimit.Key) (Ban, error)
-	// PutBan stores a ban in place of the one in the state b.Seen, and returns its new state. If
-	// the store has another ban of the key, PutBan returns [store.ErrConflict] and changes nothing.
-	PutBan(ctx context.Context, b Ban) (store.Seen, error)
+	// PutBan stores a ban unless the store has the same or a greater version of its key.
+	PutBan(ctx context.Context, b Ban) error
 	// Bans returns all bans that were stored since a time by the clock of the store, and perhaps
 	// some earlier ones, in any order. The zero time selects all bans.
 	Bans(ctx context.Context, since time.Time) ([]Ban, error)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 )
@@ -36,11 +38,11 @@ type Bans struct {
 
 	wake chan struct{} // has a value if a ban is waiting
 
-	following sync.Mutex // held while changes are read; guards the fields below
-	clock     time.Time  // clock of the store, at readAt
-	readAt    time.Time  // on this machine, with a monotonic reading
-	followed  time.Time  // when the last read began, on this machine
-	allAt     time.Time  // when all bans are read again
+	following *semaphore.Weighted // one; held while changes are read; guards the fields below
+	clock     time.Time           // clock of the store, at readAt
+	readAt    time.Time           // on this machine, with a monotonic reading
+	followed  time.Time           // when the last read began, on this machine
+	allAt     time.Time           // when all bans are read again
 }
 
 // table has the bans of one mode by key. Reading it takes no lock.
@@ -71,7 +73,7 @@ func New(ctx context.Context, o Options) (*Bans, error) {
 	if o.Began == nil {
 		o.Began = func(Ban, ratelimit.Mode) {}
 	}
-	b := &Bans{o: o, waiting: map[string]struct{}{}, wake: make(chan struct{}, 1)}
+	b := &Bans{o: o, waiting: map[string]struct{}{}, wake: make(chan struct{}, 1), following: semaphore.NewWeighted(1)}
 	b.enforced.all.Store(&ratelimit.Map[Ban]{})
 	b.dryRun.all.Store(&ratelimit.Map[Ban]{})
 	b.tried.all.Store(&ratelimit.Map[Ban]{})

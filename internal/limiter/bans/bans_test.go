@@ -14,7 +14,6 @@ import (
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
-	"oauth-server/internal/store"
 )
 
 var ada = ratelimit.Key{ClientID: "shop", Username: "ada"}
@@ -56,18 +55,18 @@ type flaky struct {
 
 var errAway = errors.New("away")
 
-func (f *flaky) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
+func (f *flaky) PutBan(ctx context.Context, b bans.Ban) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fails {
-		return store.Seen{}, errAway
+		return errAway
 	}
 	f.puts++
-	seen, err := f.Store.PutBan(ctx, b)
+	err := f.Store.PutBan(ctx, b)
 	if f.loses {
-		return store.Seen{}, errAway
+		return errAway
 	}
-	return seen, err
+	return err
 }
 
 func newWorld(t *testing.T) *world {
@@ -376,7 +375,7 @@ type notifying struct {
 	stored chan struct{}
 }
 
-func (n notifying) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
+func (n notifying) PutBan(ctx context.Context, b bans.Ban) error {
 	defer func() { n.stored <- struct{}{} }()
 	return n.Store.PutBan(ctx, b)
 }
@@ -414,7 +413,7 @@ func TestNoRoom(t *testing.T) {
 	many := make([]bans.Ban, bans.Max)
 	for i := range many {
 		k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", i)}
-		many[i] = bans.Ban{Key: k, Seen: store.Seen{Version: 1}, Since: w.clock.Now(), Until: w.clock.Now().Add(time.Minute), Forget: w.clock.Now().Add(time.Hour)}
+		many[i] = bans.Ban{Key: k, Version: 1, Since: w.clock.Now(), Until: w.clock.Now().Add(time.Minute), Forget: w.clock.Now().Add(time.Hour)}
 	}
 	w.store.Store = full{w.store.Store, many}
 	a := w.instance()

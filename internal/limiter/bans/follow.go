@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
 )
 
 // allEvery is the average interval between two reads of all bans. A full read finds bans that were
@@ -45,12 +44,13 @@ func (b *Bans) Run(ctx context.Context) error {
 	}
 }
 
-// Flush stores the waiting bans. Bans that cannot be stored stay in the queue.
+// Flush stores the waiting bans. Of several bans of one version, which several instances began, the
+// first is stored. So a ban waits until it was read back, or another one in its place.
 func (b *Bans) Flush(ctx context.Context) error {
 	var first error
-	keys, failed := b.toStore(), 0
-	for _, k := range keys {
-		if err := b.save(ctx, k); err != nil {
+	waiting, failed := b.toStore(), 0
+	for _, ban := range waiting {
+		if err := b.o.Store.PutBan(ctx, ban); err != nil {
 			first, failed = cmp.Or(first, err), failed+1
 		}
 		if ctx.Err() != nil {
@@ -58,116 +58,51 @@ func (b *Bans) Flush(ctx context.Context) error {
 		}
 	}
 	if first != nil {
-		return fmt.Errorf("store bans: %d of %d failed: %w", failed, len(keys), first)
+		first = fmt.Errorf("store bans: %d of %d failed: %w", failed, len(waiting), first)
 	}
-	return nil
+	if failed < len(waiting) {
+		first = errors.Join(first, b.follow(ctx))
+	}
+	return first
 }
 
-// toStore returns the keys of the waiting bans.
-func (b *Bans) toStore() (keys []ratelimit.Key) {
+// toStore returns the waiting bans.
+func (b *Bans) toStore() (waiting []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := b.enforced.load()
 	for key := range b.waiting {
 		if ban, ok := all.Get(key); ok {
-			keys = append(keys, ban.Key)
+			waiting = append(waiting, ban)
 		}
 	}
-	return keys
-}
-
-// save stores a waiting ban. If another instance or an operator has stored a ban of the key in
-// between, save adopts that one.
-func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
-	ban := b.enforced.get(k)
-	if !b.isWaiting(k) {
-		return nil // stored by another call
-	}
-	seen, err := b.o.Store.PutBan(ctx, ban)
-	if errors.Is(err, store.ErrConflict) {
-		var stored Ban
-		if stored, err = b.o.Store.Ban(ctx, k); err == nil {
-			if stored.Seen.Version <= ban.Seen.Version {
-				b.giveUp(k, ban.Seen)
-			}
-			b.adopt([]Ban{stored})
-			return nil
-		}
-		if errors.Is(err, ErrNotFound) { // the ban before it was forgotten
-			ban.Seen = store.Seen{}
-			seen, err = b.o.Store.PutBan(ctx, ban)
-		}
-	}
-	ban.Seen = seen
-	if err == nil && b.saved(ban) {
-		b.o.Began(ban, ratelimit.Enforce)
-	}
-	return err
-}
-
-func (b *Bans) isWaiting(k ratelimit.Key) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, is := b.waiting[name(k)]
-	return is
-}
-
-// saved records that a ban is stored, and reports whether it was waiting until then: a read may
-// have found it before. If the next ban of the key has begun since, that ban stays in the queue, to
-// replace the stored one.
-func (b *Bans) saved(ban Ban) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	key := name(ban.Key)
-	if _, waits := b.waiting[key]; !waits {
-		return false
-	}
-	have := b.enforced.get(ban.Key)
-	if have.Since.Equal(ban.Since) {
-		delete(b.waiting, key)
-		have = ban
-	}
-	have.Seen = ban.Seen
-	b.enforced.edit(func(e *ratelimit.MapEdit[Ban]) { e.Set(key, have) })
-	return true
-}
-
-// giveUp drops a ban if the state that it was to replace is missing after a restore of the store
-// from a backup.
-func (b *Bans) giveUp(k ratelimit.Key, after store.Seen) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.enforced.get(k).Seen == after {
-		delete(b.waiting, name(k))
-		b.enforced.edit(func(e *ratelimit.MapEdit[Ban]) { e.Delete(name(k)) })
-	}
+	return waiting
 }
 
 // dropReplaced drops bans that the store no longer has, or has in another state: they changed, or
 // the store was restored from a backup. was is the table before the read of all bans. Bans that
 // have changed since then are kept.
-func (b *Bans) dropReplaced(was ratelimit.Map[Ban], stored []Ban) {
-	seen := make(map[string]store.Seen, len(stored))
-	for i := range stored {
-		seen[name(stored[i].Key)] = stored[i].Seen
+func (b *Bans) dropReplaced(was ratelimit.Map[Ban], list []Ban) {
+	stored := make(map[string]*Ban, len(list))
+	for i := range list {
+		stored[name(list[i].Key)] = &list[i]
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(&b.enforced, func(key string, have Ban) bool {
 		old, there := was.Get(key)
-		return there && have == old && seen[key] != have.Seen
+		return there && have == old && (stored[key] == nil || !stored[key].same(&have))
 	})
 }
 
-// adopt replaces bans by newer stored ones. A stored ban also replaces a waiting one.
+// adopt replaces bans by newer stored ones. A stored ban also replaces a waiting one of its version.
 func (b *Bans) adopt(list []Ban) {
 	for _, ban := range b.takeOver(list) {
 		b.o.Began(ban, ratelimit.Enforce)
 	}
 }
 
-// takeOver is adopt, with the mutex held. It returns the bans that this instance stored itself by
-// writes with a lost reply.
+// takeOver is adopt, with the mutex held. It returns the bans that this instance began.
 func (b *Bans) takeOver(list []Ban) (began []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,16 +111,20 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 		for _, s := range list {
 			key := name(s.Key)
 			have, there := known.Get(key)
+			_, waits := b.waiting[key]
 			switch {
-			case there && s.Seen.Version <= have.Seen.Version && now.Before(have.Expires()): // after it expires, the next one starts at version 1
-			case !there && (known.Len() >= Max || !now.Before(s.Expires())):
-			default:
-				if _, waits := b.waiting[key]; waits && s.Since.Equal(have.Since) && s.Until.Equal(have.Until) {
-					began = append(began, s)
-				}
-				delete(b.waiting, key)
-				e.Set(key, s)
+			case !now.Before(s.Expires()):
+				continue
+			case waits && s.same(&have):
+				began = append(began, s)
+			case waits && s.Version >= have.Version: // another instance was first
+			case there && s.Version <= have.Version && now.Before(have.Expires()): // after it expires, the next one may start at version 1
+				continue
+			case !there && known.Len() >= Max:
+				continue
 			}
+			delete(b.waiting, key)
+			e.Set(key, s)
 		}
 	})
 	return began
@@ -193,8 +132,10 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 
 // follow reads the bans stored since the last read, and at intervals all bans.
 func (b *Bans) follow(ctx context.Context) error {
-	b.following.Lock()
-	defer b.following.Unlock()
+	if err := b.following.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer b.following.Release(1)
 	now := b.o.Clock()
 	all := !now.Before(b.allAt)
 	if b.o.Store != nil {

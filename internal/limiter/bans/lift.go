@@ -17,8 +17,8 @@ const liftTries = 5
 func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, error) {
 	k = k.Bounded()
 	ban, err := b.o.Store.Ban(ctx, k)
-	if errors.Is(err, ErrNotFound) { // not stored yet, or unreadable: it may be in force here
-		ban, err = b.enforced.get(k), nil
+	if have := b.enforced.get(k); errors.Is(err, ErrNotFound) || err == nil && have.Version > ban.Version {
+		ban, err = have, nil // not stored yet, but in force here
 	}
 	now := b.o.Clock()
 	if err == nil && !ban.Active(now) && (!forget || !now.Before(ban.Forget)) {
@@ -33,20 +33,22 @@ func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, err
 func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, after Ban, err error) {
 	k = k.Bounded()
 	for range liftTries {
-		if err = b.save(ctx, k); err != nil {
-			return before, after, err
-		}
 		if before, err = b.Find(ctx, k, forget); err != nil {
 			return before, after, err
 		}
 		after = before.Lift(b.o.Clock(), forget)
-		if after.Seen, err = b.o.Store.PutBan(ctx, after); err == nil {
+		var stored Ban
+		if err = b.o.Store.PutBan(ctx, after); err == nil {
+			stored, err = b.o.Store.Ban(ctx, k)
+		}
+		if err != nil {
+			break
+		}
+		if stored.same(&after) {
 			b.adopt([]Ban{after})
 			return before, after, nil
 		}
-		if !errors.Is(err, store.ErrConflict) {
-			break
-		}
+		err = store.ErrConflict
 	}
 	return before, after, fmt.Errorf("lift a ban: %w", err)
 }

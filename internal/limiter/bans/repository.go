@@ -41,7 +41,7 @@ type record struct {
 
 func encode(b *Ban) (store.Record, error) {
 	value, err := json.Marshal(record{b.Level, b.Since.UTC(), b.Until.UTC(), b.Forget.UTC(), b.Lifted.UTC()})
-	return store.Record{Key: name(b.Key), Value: value, Expires: b.Expires(), Version: b.Seen.Version + 1}, err
+	return store.Record{Key: name(b.Key), Value: value, Expires: b.Expires(), Version: b.Version}, err
 }
 
 func decode(r *store.Record) (Ban, error) {
@@ -49,7 +49,7 @@ func decode(r *store.Record) (Ban, error) {
 	clientID, username, _ := strings.Cut(r.Key, " ")
 	err := store.Unmarshal(r, &v)
 	return Ban{
-		Key: ratelimit.Key{ClientID: clientID, Username: username}, Seen: r.Seen(),
+		Key: ratelimit.Key{ClientID: clientID, Username: username}, Version: r.Version,
 		Level: min(max(v.Level, 0), maxLevel), Since: v.Since, Until: v.Until, Forget: v.Forget, Lifted: v.Lifted,
 	}, err
 }
@@ -63,25 +63,8 @@ func (r *Repository) Ban(ctx context.Context, k ratelimit.Key) (Ban, error) {
 	return b, err
 }
 
-// PutBan implements [Store]. It replaces a record that is unreadable or was deleted. The new record
-// still gets the next version, because instances adopt no other.
-func (r *Repository) PutBan(ctx context.Context, b Ban) (store.Seen, error) {
-	seen, err := r.bans.Put(ctx, &b, b.Seen)
-	if !errors.Is(err, store.ErrConflict) {
-		return seen, err
-	}
-	_, _, is := r.bans.Get(ctx, name(b.Key))
-	if !errors.Is(is, store.ErrUnreadable) && (!errors.Is(is, store.ErrNotFound) || b.Seen == store.Seen{}) {
-		return seen, err
-	}
-	if err = r.bans.Backend.Delete(ctx, Table, nil, name(b.Key)); err == nil {
-		err = r.bans.PutAll(ctx, []Ban{b})
-	}
-	if err == nil {
-		_, seen, err = r.bans.Get(ctx, name(b.Key))
-	}
-	return seen, err
-}
+// PutBan implements [Store]. An unreadable ban of a greater version has to be deleted first.
+func (r *Repository) PutBan(ctx context.Context, b Ban) error { return r.bans.PutAll(ctx, []Ban{b}) }
 
 // Bans implements [Store]. It omits unreadable bans.
 func (r *Repository) Bans(ctx context.Context, since time.Time) ([]Ban, error) {

@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
-	"oauth-server/internal/store"
 )
 
 var (
@@ -217,7 +216,7 @@ func (c *cluster) follow(b bans.Ban) {
 	were := c.members()
 	time.AfterFunc(inForce, func() {
 		now, ok := c.store.get(b.Key)
-		if !ok || now.Seen != b.Seen {
+		if !ok || now.Version != b.Version {
 			return
 		}
 		alive := c.members()
@@ -250,7 +249,6 @@ type faulty struct {
 	lost    int // messages in a hundred
 	stored  map[ratelimit.Key]bans.Ban
 	updated map[ratelimit.Key]time.Time
-	nonce   int64
 }
 
 func (f *faulty) become(down bool) (was bool) {
@@ -363,18 +361,14 @@ func (p *port) Ban(ctx context.Context, k ratelimit.Key) (b bans.Ban, err error)
 }
 
 // PutBan implements [bans.Store].
-func (p *port) PutBan(ctx context.Context, b bans.Ban) (seen store.Seen, err error) {
-	err = p.call(ctx, func(f *faulty) error {
-		if f.stored[b.Key].Seen != b.Seen {
-			return store.ErrConflict
+func (p *port) PutBan(ctx context.Context, b bans.Ban) error {
+	return p.call(ctx, func(f *faulty) error {
+		if f.stored[b.Key].Version < b.Version {
+			f.stored[b.Key], f.updated[b.Key] = b, time.Now()
+			go p.c.follow(b)
 		}
-		f.nonce++
-		b.Seen = store.Seen{Version: b.Seen.Version + 1, Nonce: f.nonce}
-		f.stored[b.Key], f.updated[b.Key], seen = b, time.Now(), b.Seen
-		go p.c.follow(b)
 		return nil
 	})
-	return seen, err
 }
 
 // Bans implements [bans.Store].
