@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -264,14 +263,12 @@ func watch(t *testing.T, terminal bool, views int, args ...string) (stdout strin
 	t.Helper()
 	var out, errs bytes.Buffer
 	c := &command.Env{In: strings.NewReader(""), Out: &out, ErrOut: &errs, Terminal: terminal, Environ: []string{"TERM=xterm"}}
-	c.Pause = func(_ context.Context, d time.Duration) error {
-		if views--; views == 0 {
-			return errors.New("interrupted")
-		}
+	c.Pause = func(_ context.Context, d time.Duration) bool {
 		if d != 2*time.Second {
 			t.Errorf("a pause of %v", d)
 		}
-		return nil
+		views--
+		return views > 0
 	}
 	status = execute(t.Context(), c, append(args, "--watch"))
 	if errs.Len() > 0 {

@@ -32,8 +32,8 @@ type Env struct {
 	// Hangups receives the SIGHUPs of serve; see CatchHangups.
 	Hangups chan os.Signal
 	nohup   bool // SIGHUP was ignored before
-	// Pause waits between two views of --watch; nil waits.
-	Pause func(context.Context, time.Duration) error
+	// Pause waits between two views of --watch. It returns false to end the command. Nil waits.
+	Pause func(context.Context, time.Duration) bool
 }
 
 // Variable returns the value of an environment variable; empty if it is not set.

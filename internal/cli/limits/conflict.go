@@ -20,22 +20,10 @@ func overtaken(err error) error {
 	case !errors.As(err, &p) || !p.Stale():
 		return err
 	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no change by an operator: the configuration files probably differ
-		return &overtakenError{err, "nothing was changed: " + p.Detail + "; check limits status and run the command again"}
+		return errors.New("nothing was changed: " + p.Detail + "; check limits status and run the command again")
 	}
-	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}
+	return errors.New(adminclient.Printable(conflictText(p.Conflict)))
 }
-
-// overtakenError is a stale-version error with its explanation.
-type overtakenError struct {
-	refusal error
-	text    string
-}
-
-// Error implements error.
-func (e *overtakenError) Error() string { return e.text }
-
-// Unwrap returns the original error.
-func (e *overtakenError) Unwrap() error { return e.refusal }
 
 func conflictText(c *adminapi.Conflict) string {
 	last := &c.Changes[0]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/cli/command"
 )
 
@@ -35,7 +36,10 @@ func (l *limits) watched(cmd *cobra.Command) *cobra.Command {
 // empty line separates them. The first view must succeed. Later errors are shown in place of a
 // view.
 func (l *limits) watch(ctx context.Context, once func() error) error {
-	out := l.Out
+	out, pause := l.Out, l.Pause
+	if pause == nil {
+		pause = background.Sleep
+	}
 	defer func() { l.Out = out }()
 	for shown := false; ; shown = true {
 		var view bytes.Buffer
@@ -58,22 +62,8 @@ func (l *limits) watch(ctx context.Context, once func() error) error {
 		if _, err := io.WriteString(out, before+view.String()); err != nil {
 			return err
 		}
-		if err := l.wait(ctx, watchEvery); err != nil {
+		if !pause(ctx, watchEvery) {
 			return nil
 		}
-	}
-}
-
-func (l *limits) wait(ctx context.Context, d time.Duration) error {
-	if l.Pause != nil {
-		return l.Pause(ctx, d)
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -134,35 +134,12 @@ func (f *File) Targets() []string {
 // IsNull reports whether value is missing or null.
 func IsNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// jsonField is a field of a JSON object.
-type jsonField struct {
-	name  string
-	value json.RawMessage
+// fieldOrder has the fields of documents and of limits in the order of a file. Unknown fields come last.
+var fieldOrder = []string{
+	"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban",
+	"criticality", "hide_headers", "note",
+	"name", "requests", "window", "frames", "algorithm", "soft_ratio", "on_outage", "strict", "lease_wait", "grants",
 }
-
-// members returns the fields of a JSON object in order; false if raw is not an object.
-func members(raw json.RawMessage) (out []jsonField, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if first, err := d.Token(); err != nil || first != json.Delim('{') {
-		return nil, false
-	}
-	for d.More() {
-		var m jsonField
-		name, err := d.Token()
-		if err == nil {
-			m.name, _ = name.(string)
-			err = d.Decode(&m.value)
-		}
-		if err != nil {
-			return nil, false
-		}
-		out = append(out, m)
-	}
-	return out, true
-}
-
-// documentFields are the fields of all sections in the order of a file. Unknown fields come last.
-var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "criticality", "hide_headers", "note"}
 
 // nameFields are the fields that name the subject of a document. In a file, its position does that.
 var nameFields = map[string][]string{
@@ -172,46 +149,47 @@ var nameFields = map[string][]string{
 // Short returns the canonical value of a target in a section: defaults left out, fields in a fixed
 // order. Two values with the same meaning become equal.
 func Short(section string, value json.RawMessage) json.RawMessage {
-	fields, ok := members(value)
+	fields, ok := fieldsOf(value)
 	if !ok {
 		return value
 	}
-	fields = slices.DeleteFunc(fields, func(m jsonField) bool {
-		unset := section != "settings" && string(m.value) == "false" && (m.name == "trusted" || m.name == "hide_headers")
-		named := slices.Contains(nameFields[section], m.name)
-		return unset || named || IsNull(m.value) || m.name == "note" && string(m.value) == `""`
-	})
-	rank := func(m jsonField) int {
-		if i := slices.Index(documentFields, m.name); i >= 0 {
-			return i
-		}
-		return len(documentFields)
-	}
-	slices.SortStableFunc(fields, func(a, b jsonField) int { return rank(a) - rank(b) })
-	var out []jsonField
-	for _, m := range fields {
-		switch m.name {
+	for name, value := range fields {
+		switch name {
 		case "default":
-			if m.value = Short(section, m.value); string(m.value) == "{}" {
-				continue
-			}
+			fields[name] = Short(section, value)
 		case "user", "client", "total", "source":
-			m.value = shortLimits(m.value)
+			fields[name] = shortLimits(value)
 		}
-		out = append(out, m)
 	}
-	return object(out)
+	maps.DeleteFunc(fields, func(name string, value json.RawMessage) bool {
+		unset := section != "settings" && string(value) == "false" && (name == "trusted" || name == "hide_headers")
+		empty := name == "note" && string(value) == `""` || name == "default" && string(value) == "{}"
+		return unset || empty || IsNull(value) || slices.Contains(nameFields[section], name)
+	})
+	return object(fields)
 }
 
-// object is the inverse of members.
-func object(fields []jsonField) json.RawMessage {
+// fieldsOf returns the fields of a JSON object; false if raw is not an object.
+func fieldsOf(raw json.RawMessage) (fields map[string]json.RawMessage, ok bool) {
+	err := json.Unmarshal(raw, &fields)
+	return fields, err == nil && fields != nil
+}
+
+// object is the inverse of fieldsOf, with the fields in [fieldOrder].
+func object(fields map[string]json.RawMessage) json.RawMessage {
+	rank := func(name string) int {
+		if i := slices.Index(fieldOrder, name); i >= 0 {
+			return i
+		}
+		return len(fieldOrder)
+	}
 	out := []byte("{")
-	for i, m := range fields {
+	for i, name := range slices.SortedFunc(maps.Keys(fields), func(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) }) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		name, _ := json.Marshal(m.name) // a text never fails
-		out = append(append(append(out, name...), ':'), m.value...)
+		text, _ := json.Marshal(name) // a text never fails
+		out = append(append(append(out, text...), ':'), fields[name]...)
 	}
 	return append(out, '}')
 }
@@ -223,20 +201,19 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 	if json.Unmarshal(raw, &items) != nil {
 		return raw
 	}
-	out := make([]json.RawMessage, len(items))
 	for i, item := range items {
-		fields, ok := members(item)
-		if !ok || slices.ContainsFunc(fields, func(m jsonField) bool { return slices.Contains([]string{"null", "0", `""`}, string(m.value)) }) {
-			return raw
+		fields, ok := fieldsOf(item)
+		for _, value := range fields {
+			ok = ok && !slices.Contains([]string{"null", "0", `""`}, string(value))
 		}
 		var l ratelimit.Limit
 		v, err := strict.ParseJSON(item)
-		if err != nil || v.Decode(&l, nil) != nil {
+		if !ok || err != nil || v.Decode(&l, nil) != nil {
 			return raw
 		}
-		out[i] = shortLimit(&l)
+		items[i] = shortLimit(&l)
 	}
-	b, err := json.Marshal(out)
+	b, err := json.Marshal(items)
 	if err != nil {
 		return raw
 	}
@@ -248,19 +225,21 @@ var optionalFields = []string{"frames", "algorithm", "soft_ratio", "on_outage", 
 
 // shortLimit returns a limit without the optional fields that have their defaults.
 func shortLimit(l *ratelimit.Limit) json.RawMessage {
-	usual := fieldsOf(usualLimit(l))
-	return object(slices.DeleteFunc(fieldsOf(*l), func(m jsonField) bool {
-		return slices.Contains(optionalFields, m.name) &&
-			slices.ContainsFunc(usual, func(u jsonField) bool { return u.name == m.name && bytes.Equal(u.value, m.value) })
-	}))
+	fields, usual := fieldsOfLimit(*l), fieldsOfLimit(usualLimit(l))
+	for _, name := range optionalFields {
+		if bytes.Equal(fields[name], usual[name]) {
+			delete(fields, name)
+		}
+	}
+	return object(fields)
 }
 
-func fieldsOf(l ratelimit.Limit) []jsonField {
+func fieldsOfLimit(l ratelimit.Limit) map[string]json.RawMessage {
 	b, err := json.Marshal(l)
 	if err != nil {
 		panic(err) // it was decoded from JSON
 	}
-	fields, _ := members(b)
+	fields, _ := fieldsOf(b)
 	return fields
 }
 
