@@ -141,8 +141,8 @@ func (s *Server) answerTarget(c *call, t targets.Target, p *clientcfg.PolicySnap
 			return nil, problem.NotFound("%s", absent)
 		}
 		view := t.View(p)
-		if candidate, is := view.(adminapi.CandidateView); is {
-			candidate.Activity = s.activityOf(c.Request().Context(), candidate.ClientID, candidate.Since)
+		if candidate, is := view.(adminapi.Candidate); is {
+			candidate.Activity = new(s.activityOf(c.Request().Context(), candidate.ClientID, candidate.Since))
 			view = candidate
 		}
 		return view, nil

@@ -305,25 +305,17 @@ func (s *Server) changedSince(ctx context.Context, target string, version int64)
 // areRegistered returns, as field errors, which targets belong to clients that do not exist. It
 // accepts a target that is already set.
 func (s *Server) areRegistered(ctx context.Context, asked map[string]targets.Target) (errs fielderr.Errors, err error) {
-	if s.o.ClientsElsewhere {
-		return nil, nil
-	}
-	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
+	p, ids := s.o.Policies.Snapshot(), map[string]string{} // by field
 	for field, t := range asked {
-		if id := t.Client(); id != "" && !t.IsSet(p) && !s.o.Clients.Directory().Has(id) {
-			unknown[field] = id
+		if id := t.Client(); id != "" && !t.IsSet(p) {
+			ids[field] = id
 		}
 	}
-	if len(unknown) == 0 {
-		return nil, nil
-	}
-	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may be new
-		return nil, err
-	}
-	for _, field := range slices.Sorted(maps.Keys(unknown)) {
-		if !s.o.Clients.Directory().Has(unknown[field]) {
-			errs.Add(field, "client %q does not exist", unknown[field])
+	unknown, err := s.unregistered(ctx, slices.Sorted(maps.Values(ids)))
+	for _, field := range slices.Sorted(maps.Keys(ids)) {
+		if _, is := slices.BinarySearch(unknown, ids[field]); is {
+			errs.Add(field, "client %q does not exist", ids[field])
 		}
 	}
-	return errs, nil
+	return errs, err
 }

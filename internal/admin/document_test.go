@@ -25,7 +25,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg/labels"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/strict"
 )
 
 var update = flag.Bool("update", false, "write openapi.json anew")
@@ -348,7 +347,7 @@ func literal(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return `{"type":"string","format":"date-time"}`
-	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[strict.Skip]():
+	case reflect.TypeFor[json.RawMessage]():
 		return `{"type":["object","null"]}`
 	case reflect.TypeFor[time.Duration](), reflect.TypeFor[ratelimit.Duration](), reflect.TypeFor[ratelimit.Criticality]():
 		return `{"type":"string"}`
@@ -421,7 +420,7 @@ func (d *describer) members(t reflect.Type, pkg, path string) object {
 	d.fields(t, pkg, path, func(name string, f reflect.StructField, schema object, optional bool) {
 		properties = append(properties, member{name, schema})
 		tag := f.Tag.Get("schema")
-		if strings.Contains(tag, "required") || !optional && !d.sent[t] && !strings.Contains(tag, "readonly") {
+		if strings.Contains(tag, "required") || !optional && !d.sent[t] {
 			required = append(required, name)
 		}
 	})

@@ -88,19 +88,29 @@ func (s *Server) onCandidate(f func(*call, targets.Target) error) handler {
 	}
 }
 
-// registered returns an error if the client does not exist. If the client is not in memory it may
-// be new, so the changes in the store are read first.
+// registered returns an error if the client does not exist.
 func (s *Server) registered(ctx context.Context, id string) error {
-	if _, ok := s.o.Clients.Directory().Client(id); ok || s.o.ClientsElsewhere {
-		return nil
+	unknown, err := s.unregistered(ctx, []string{id})
+	if err == nil && len(unknown) > 0 {
+		err = problem.NotFound("client %q does not exist", id)
+	}
+	return err
+}
+
+// unregistered returns which of the clients do not exist. If one is not in memory it may be new, so the
+// changes in the store are read first.
+func (s *Server) unregistered(ctx context.Context, ids []string) ([]string, error) {
+	if s.o.ClientsElsewhere {
+		return nil, nil
+	}
+	unknown := s.o.Clients.Directory().Missing(ids)
+	if len(unknown) == 0 {
+		return nil, nil
 	}
 	if err := s.o.Clients.Renew(ctx, 0); err != nil {
-		return err
+		return nil, err
 	}
-	if _, ok := s.o.Clients.Directory().Client(id); !ok {
-		return problem.NotFound("client %q does not exist", id)
-	}
-	return nil
+	return s.o.Clients.Directory().Missing(unknown), nil
 }
 
 // missing returns which of the clients are not registered, unless clients are registered elsewhere.
@@ -111,6 +121,11 @@ func (s *Server) missing(c *call, names []string) []string {
 	return s.clients(c).Missing(names)
 }
 
+// listed begins a page of targets.
+func listed(p *clientcfg.PolicySnapshot, next string) adminapi.Listed {
+	return adminapi.Listed{Version: p.Version(), LeftOut: p.LeftOut(), Next: next}
+}
+
 // listPolicies returns a page of the policies from the API and the configuration file.
 func (s *Server) listPolicies(c *call) error {
 	p := s.policies(c)
@@ -118,10 +133,8 @@ func (s *Server) listPolicies(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(adminapi.Policies{
-		Version: p.Version(), LeftOut: p.LeftOut(), Next: next, Unregistered: s.missing(c, names),
-		Policies: each(names, func(id string) adminapi.PolicyView { return targets.PolicyView(p, id) }),
-	})
+	all := each(names, func(id string) adminapi.Policy { return targets.PolicyView(p, id) })
+	return c.answer(adminapi.Policies{Listed: listed(p, next), Unregistered: s.missing(c, names), Policies: all})
 }
 
 // listOverrides returns a page of a client's overrides.
@@ -131,10 +144,8 @@ func (s *Server) listOverrides(c *call, policy targets.Target) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(adminapi.Overrides{
-		ClientID: id, Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
-		Overrides: each(names, func(name string) adminapi.OverrideView { return targets.OverrideView(p, id, name) }),
-	})
+	all := each(names, func(name string) adminapi.Override { return targets.OverrideView(p, id, name) })
+	return c.answer(adminapi.Overrides{Listed: listed(p, next), ClientID: id, Overrides: all})
 }
 
 // listTiers returns a page of the tiers.
@@ -146,10 +157,8 @@ func (s *Server) listTiers(c *call) error {
 		return err
 	}
 	uses := set.TierUses()
-	return c.answer(adminapi.Tiers{
-		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
-		Tiers: each(names, func(name string) adminapi.TierView { return targets.TierView(p, name, uses) }),
-	})
+	all := each(names, func(name string) adminapi.Tier { return targets.TierView(p, name, uses) })
+	return c.answer(adminapi.Tiers{Listed: listed(p, next), Tiers: all})
 }
 
 // listCandidates returns a page of the candidates.
@@ -159,15 +168,14 @@ func (s *Server) listCandidates(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(adminapi.Candidates{
-		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
-		Unregistered: slices.DeleteFunc(s.missing(c, names), func(name string) bool { return name == clientcfg.GlobalCandidate }),
-		Candidates: each(names, func(name string) adminapi.CandidateView {
-			view := targets.CandidateView(p, name)
-			view.Activity = s.activityOf(c.Request().Context(), name, view.Since)
-			return view
-		}),
+	out := adminapi.Candidates{Listed: listed(p, next)}
+	out.Unregistered = slices.DeleteFunc(s.missing(c, names), func(name string) bool { return name == clientcfg.GlobalCandidate })
+	out.Candidates = each(names, func(name string) adminapi.Candidate {
+		view := targets.CandidateView(p, name)
+		view.Activity = new(s.activityOf(c.Request().Context(), name, view.Since))
+		return view
 	})
+	return c.answer(out)
 }
 
 // listUnregistered returns a page of the unregistered clients with limits. It reads the clients
@@ -182,12 +190,10 @@ func (s *Server) listUnregistered(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(adminapi.UnregisteredClients{
-		Version: p.Version(), LeftOut: p.LeftOut(), Next: next,
-		Unregistered: each(names, func(id string) adminapi.UnregisteredClient {
-			return adminapi.UnregisteredClient{ClientID: id, Applied: applied(p, id)}
-		}),
+	all := each(names, func(id string) adminapi.UnregisteredClient {
+		return adminapi.UnregisteredClient{ClientID: id, Applied: applied(p, id)}
 	})
+	return c.answer(adminapi.UnregisteredClients{Listed: listed(p, next), Unregistered: all})
 }
 
 // listPresets returns the named limits of this release.
@@ -279,7 +285,7 @@ func (s *Server) listClients(c *call) error {
 		counts[r.ClientID] = r.Counts
 	}
 	out := adminapi.Clients{Since: recent.Since}
-	out.Clients, out.Next = pageOf(s.listed(c.query.Get("after"), d, p, counts), filter, limit, func(cl *clientcfg.Client) adminapi.Client {
+	out.Clients, out.Next = pageOf(s.limited(c.query.Get("after"), d, p, counts), filter, limit, func(cl *clientcfg.Client) adminapi.Client {
 		return s.showClient(cl, p, counts[cl.ID])
 	})
 	if c.caller.May(readRegistrations) != nil {
@@ -380,9 +386,9 @@ func (s *Server) instances(c *call) error {
 
 // The functions below are for clients that are registered with another server: see Options.ClientsElsewhere.
 
-// listed yields the clients with greater IDs, sorted. If clients are registered elsewhere, it
+// limited yields the clients with greater IDs, sorted. If clients are registered elsewhere, it
 // yields the ones with recent requests or a policy. Only their IDs are known.
-func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.PolicySnapshot, counts map[string]activity.Counts) iter.Seq[*clientcfg.Client] {
+func (s *Server) limited(after string, d *clientcfg.Directory, p *clientcfg.PolicySnapshot, counts map[string]activity.Counts) iter.Seq[*clientcfg.Client] {
 	if !s.o.ClientsElsewhere {
 		return d.After(after)
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -58,6 +59,17 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 			return err
 		}
 		return accountProblem(name, f(r))
+	}
+}
+
+// shows makes a handler that responds with what read returns of the client or user in the path.
+func shows[T any](read func(r *registry.Service, ctx context.Context, name string) (T, error)) func(*registrar) error {
+	return func(r *registrar) error {
+		v, err := read(r.registry, r.Request().Context(), r.name)
+		if err != nil {
+			return err
+		}
+		return r.answer(v)
 	}
 }
 
@@ -180,15 +192,6 @@ func (s *Server) deleteClient(r *registrar) error {
 		r.follow()
 	}
 	return r.done(err)
-}
-
-// listLimits returns what operators have set for a client, registered or not.
-func (s *Server) listLimits(r *registrar) error {
-	set, err := r.registry.LimitsOf(r.Request().Context(), r.name)
-	if err != nil {
-		return err
-	}
-	return r.answer(set)
 }
 
 func (s *Server) revokeClient(r *registrar) error {

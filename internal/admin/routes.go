@@ -121,11 +121,11 @@ func (s *Server) routes() []route {
 // limitRoutes returns the routes for the settings, policies, tiers, limits of users and candidates.
 func (s *Server) limitRoutes() []route {
 	return slices.Concat(
-		targetRoutes("/settings", "Settings", "the settings for all clients", s.onSettings, s, adminapi.SettingsView{}),
-		targetRoutes("/policies/:client_id", "Policy", "a client's policy", s.onPolicy, s, adminapi.PolicyView{}),
-		targetRoutes("/policies/:client_id/users/:username", "Override", "the limits of one user of a client", s.onOverride, s, adminapi.OverrideView{}),
-		targetRoutes("/tiers/:name", "Tier", "a tier", s.onTier, s, adminapi.TierView{}),
-		targetRoutes("/candidates/:client_id", "Candidate", "a candidate", s.onCandidate, s, adminapi.CandidateView{}),
+		targetRoutes("/settings", "Settings", "the settings for all clients", s.onSettings, s, adminapi.Settings{}),
+		targetRoutes("/policies/:client_id", "Policy", "a client's policy", s.onPolicy, s, adminapi.Policy{}),
+		targetRoutes("/policies/:client_id/users/:username", "Override", "the limits of one user of a client", s.onOverride, s, adminapi.Override{}),
+		targetRoutes("/tiers/:name", "Tier", "a tier", s.onTier, s, adminapi.Tier{}),
+		targetRoutes("/candidates/:client_id", "Candidate", "a candidate", s.onCandidate, s, adminapi.Candidate{}),
 		[]route{
 			{http.MethodGet, "/policies", read, s.listPolicies, operation{
 				"listPolicies", "List the policies", page, nil, adminapi.Policies{},
@@ -147,7 +147,7 @@ func (s *Server) limitRoutes() []route {
 					"If-Match takes the ETag of the candidate. A trusted client is no longer trusted. The " +
 					"response is the client's policy, or for _default the settings.",
 				changing, nil,
-				either{adminapi.PolicyView{}, adminapi.SettingsView{}},
+				either{adminapi.Policy{}, adminapi.Settings{}},
 			}},
 			{http.MethodGet, "/changes", read, s.listChanges, operation{
 				"getChanges", "Read everything that operators have set\n" +
@@ -225,7 +225,7 @@ func (s *Server) clientRoutes() []route {
 		{http.MethodDelete, client, writeRegistrations, s.onClient(conditioned(s.deleteClient)), operation{
 			"deleteClient", "Delete a client", conditional, nil, nil,
 		}},
-		{http.MethodGet, client + "/limits", readRegistrations, s.onClient(s.listLimits), operation{
+		{http.MethodGet, client + "/limits", readRegistrations, s.onClient(shows((*registry.Service).LimitsOf)), operation{
 			"getClientLimits", "Show the limits and bans that operators have set for a client\n" +
 				"They stay when the client is deleted.",
 			nil, nil,
@@ -271,14 +271,14 @@ func (s *Server) userRoutes() []route {
 		{http.MethodPut, user + "/password", writeRegistrations, s.onUser(s.setPassword), operation{
 			"setPassword", "Replace the password of a user, and end all sessions", conditional, adminapi.NewPassword{}, registry.User{},
 		}},
-		{http.MethodPost, user + "/revoke", writeRegistrations, s.onUser(s.revokeUser), operation{
+		{http.MethodPost, user + "/revoke", writeRegistrations, s.onUser(changes((*registry.Service).RevokeUser)), operation{
 			"revokeUser", "End the sessions and tokens of a user", registering, nil, registry.User{},
 		}},
-		{http.MethodPost, user + "/unlock", writeRegistrations, s.onUser(s.unlockUser), operation{
+		{http.MethodPost, user + "/unlock", writeRegistrations, s.onUser(changes((*registry.Service).UnlockUser)), operation{
 			"unlockUser", "Forget the wrong passwords of a user", registering, nil, registry.User{},
 		}},
-		{http.MethodGet, user + "/sessions", readRegistrations, s.onUser(s.listSessions), operation{
-			"listSessions", "List the browsers that a user is signed in with", nil, nil, adminapi.Sessions{},
+		{http.MethodGet, user + "/sessions", readRegistrations, s.onUser(shows((*registry.Service).Sessions)), operation{
+			"listSessions", "List the browsers that a user is signed in with", nil, nil, registry.Sessions{},
 		}},
 		{http.MethodDelete, user + "/sessions", writeRegistrations, s.onUser(s.endSessions), operation{
 			"endSessions", "End all sessions of a user", registering, nil, adminapi.Ended{},
@@ -286,8 +286,8 @@ func (s *Server) userRoutes() []route {
 		{http.MethodDelete, user + "/sessions/:id", writeRegistrations, s.onUser(s.endSessions), operation{
 			"endSession", "End a session of a user", registering, nil, adminapi.Ended{},
 		}},
-		{http.MethodGet, user + "/families", readRegistrations, s.onUser(s.listFamilies), operation{
-			"listFamilies", "List the families (refreshable sign-ins) of a user", nil, nil, adminapi.Families{},
+		{http.MethodGet, user + "/families", readRegistrations, s.onUser(shows((*registry.Service).Families)), operation{
+			"listFamilies", "List the families (refreshable sign-ins) of a user", nil, nil, registry.Families{},
 		}},
 		{http.MethodDelete, user + "/families", writeRegistrations, s.onUser(s.revokeFamilies), operation{
 			"revokeFamilies", "Revoke all families of a user", registering, nil, adminapi.Ended{},
@@ -295,8 +295,8 @@ func (s *Server) userRoutes() []route {
 		{http.MethodDelete, user + "/families/:id", writeRegistrations, s.onUser(s.revokeFamilies), operation{
 			"revokeFamily", "Revoke a family of a user", registering, nil, adminapi.Ended{},
 		}},
-		{http.MethodGet, user + "/consents", readRegistrations, s.onUser(s.listConsents), operation{
-			"listConsents", "List a user's consents to clients", nil, nil, adminapi.Consents{},
+		{http.MethodGet, user + "/consents", readRegistrations, s.onUser(shows((*registry.Service).Consents)), operation{
+			"listConsents", "List a user's consents to clients", nil, nil, registry.Consents{},
 		}},
 		{http.MethodDelete, user + "/consents/:client_id", writeRegistrations, s.onUser(s.withdrawConsent), operation{
 			"withdrawConsent", "Withdraw a user's consent to a client\n" +

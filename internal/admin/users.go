@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret/username"
 	"oauth-server/internal/store"
-	"oauth-server/internal/strict"
 	"oauth-server/internal/strict/fielderr"
 )
 
@@ -123,6 +121,11 @@ func (r *registrar) userIs(u registry.User, err error) error {
 	return r.answerUser(http.StatusOK, &u)
 }
 
+// changes makes a handler from a change of the user in the path that needs no body.
+func changes(do func(*registry.Service, context.Context, string) (registry.User, error)) func(*registrar) error {
+	return func(r *registrar) error { return r.userIs(do(r.registry, r.lasting(), r.name)) }
+}
+
 func (s *Server) showUser(r *registrar) error {
 	return r.userIs(r.registry.User(r.Request().Context(), r.name))
 }
@@ -142,16 +145,11 @@ func (s *Server) patchUser(r *registrar) error {
 	if err != nil {
 		return err
 	}
-	var in struct {
-		Username  *string          `json:"username"`
-		Operator  clientcfg.Access `json:"operator"`
-		CreatedAt strict.Skip      `json:"created_at"`
-		Foreign   strict.Skip      `json:"imported_hash"`
-	}
+	in := registry.User{Username: now.Username}
 	errs := whole.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
-	if name := cmp.Or(in.Username, &now.Username); *name != now.Username {
-		errs.Add("username", "%q differs from the address, which has %q", *name, now.Username)
+	if in.Username != now.Username {
+		errs.Add("username", "%q differs from the address, which has %q", in.Username, now.Username)
 	}
 	if err := errs.Err(); err != nil {
 		return err
@@ -176,22 +174,6 @@ func (s *Server) setPassword(r *registrar) error {
 	return r.userIs(r.registry.SetPassword(r.lasting(), r.name, in.Password))
 }
 
-func (s *Server) revokeUser(r *registrar) error {
-	return r.userIs(r.registry.RevokeUser(r.lasting(), r.name))
-}
-
-func (s *Server) unlockUser(r *registrar) error {
-	return r.userIs(r.registry.UnlockUser(r.lasting(), r.name))
-}
-
-func (s *Server) listSessions(r *registrar) error {
-	user, list, err := r.registry.Sessions(r.Request().Context(), r.name)
-	if err != nil {
-		return err
-	}
-	return r.answer(adminapi.Sessions{Username: user, Sessions: list})
-}
-
 // endSessions ends the session in the path, or all sessions.
 func (s *Server) endSessions(r *registrar) error {
 	n, err := r.registry.EndSessions(r.lasting(), r.name, r.Param("id"))
@@ -199,22 +181,6 @@ func (s *Server) endSessions(r *registrar) error {
 		return err
 	}
 	return r.answer(adminapi.Ended{Username: r.name, Ended: n})
-}
-
-func (s *Server) listFamilies(r *registrar) error {
-	user, list, err := r.registry.Families(r.Request().Context(), r.name)
-	if err != nil {
-		return err
-	}
-	return r.answer(adminapi.Families{Username: user, Families: list})
-}
-
-func (s *Server) listConsents(r *registrar) error {
-	user, list, err := r.registry.Consents(r.Request().Context(), r.name)
-	if err != nil {
-		return err
-	}
-	return r.answer(adminapi.Consents{Username: user, Consents: list})
 }
 
 // withdrawConsent ends the user's consent to the client in the path.

@@ -299,7 +299,7 @@ rate_limit:
 			check.Equal(t, "output", out, "")
 			has(t, errs, "batch (3 requests).", "Continue?")
 		}
-		var settings adminapi.SettingsView
+		var settings adminapi.Settings
 		runJSON(t, &settings, "", limits("get")...)
 		check.Equal(t, "mode", settings.Mode, "dry_run")
 	}

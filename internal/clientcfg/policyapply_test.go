@@ -52,9 +52,9 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	case 5, 6:
 		name := rapid.SampledFrom(tiers).Draw(t, "tier")
 		if remove {
-			return clientcfg.SetTarget(clientcfg.TierTarget(name), nil)
+			return clientcfg.SetTarget("tiers/"+name, nil)
 		}
-		return clientcfg.SetTarget(clientcfg.TierTarget(name), &clientcfg.Value{Policy: ratelimit.Policy{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")}})
+		return clientcfg.SetTarget("tiers/"+name, &clientcfg.Value{Policy: ratelimit.Policy{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")}})
 	case 7, 8:
 		username := rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "username")
 		if remove {

@@ -22,10 +22,7 @@ const (
 	overrideTargets = "overrides/"
 )
 
-// TierTarget returns the target for a tier.
-func TierTarget(name string) string { return tierTargets + name }
-
-// TierOf is the inverse of [TierTarget].
+// TierOf returns the tier of a target.
 func TierOf(target string) (name string, ok bool) { return strings.CutPrefix(target, tierTargets) }
 
 // OverrideTarget returns the target for an override. username is the one in the keys of the

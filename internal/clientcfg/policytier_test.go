@@ -168,7 +168,7 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	store := newPolicyStore(t)
 	s := newPolicySource(t, store)
 	for i := range int64(2) {
-		tier, err := clientcfg.SetTarget(clientcfg.TierTarget("gold"), &clientcfg.Value{Policy: ratelimit.Policy{User: limits(3 + i)}, Changed: 77})
+		tier, err := clientcfg.SetTarget("tiers/gold", &clientcfg.Value{Policy: ratelimit.Policy{User: limits(3 + i)}, Changed: 77})
 		check.OK(t, err)
 		own, err := clientcfg.SetTarget(clientcfg.OverrideTarget("shop", "ada"), &clientcfg.Value{Policy: ratelimit.Policy{User: limits(5 + i)}, Changed: 77})
 		check.OK(t, err)

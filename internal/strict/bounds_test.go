@@ -56,7 +56,7 @@ func TestDecodeIsBounded(t *testing.T) {
 	v, errs := strict.ParseYAML("f", []byte(b.String()))
 	check.OK(t, errs.Err())
 	var d struct {
-		A0, A1, A2, A3, A4, A5, A6 strict.Skip
+		A0, A1, A2, A3, A4, A5, A6 any
 		A7                         [][][][][][][][]string `json:"a7"`
 	}
 	errs = v.Decode(&d, nil)

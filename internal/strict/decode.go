@@ -14,9 +14,6 @@ import (
 // values.
 const maxValues = 1 << 20
 
-// Skip is the type of a field that may be given, but is not read.
-type Skip struct{}
-
 // Defaulter is a struct with non-zero defaults for absent fields.
 type Defaulter interface {
 	// SetDefaults sets all fields, before the given fields are read.
@@ -37,7 +34,7 @@ type Lister interface {
 }
 
 // Decode writes v into a struct, given by its address. Fields that v lacks keep their values, and
-// so do fields that are null in JSON. Absent fields of a [Defaulter] get its defaults. Pointers get
+// so do fields that are null in JSON or have readonly in their schema tag. Absent fields of a [Defaulter] get its defaults. Pointers get
 // new values. A null in a map counts as an object without fields. An interface gets any value: nil,
 // bool, int64, float64, string, []any or map[string]any. A [*Value] gets the value itself, null
 // included. Unless origins is nil, Decode records in it, by path, the position of each value in a
@@ -83,7 +80,6 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 		d.plain(v, into, path)
 	case isLister(into):
 		d.texts(v, into, path)
-	case into.Type() == reflect.TypeFor[Skip]():
 	case isText(into) && !insteadOfWord(v, into):
 		d.scalar(v, into, path)
 	case into.Kind() == reflect.Struct:
@@ -122,6 +118,7 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 		case !known:
 			names := fieldsOf(into.Type()).names
 			d.fail(f.name, at, "unknown field%s", cmp.Or(Suggest(f.name.text, names), "; the fields are "+strings.Join(names, ", ")))
+		case fieldsOf(into.Type()).readOnly[f.name.text]:
 		case f.value.kind == null && v.isJSON() && target.Type() != reflect.TypeFor[*Value]():
 		default:
 			if given != nil {

@@ -92,7 +92,7 @@ type document struct {
 	Maybe   *string             `json:"maybe"`
 	List    []string            `json:"list"`
 	Named   map[string]embedded `json:"named"`
-	Skipped strict.Skip         `json:"skipped"`
+	Skipped int                 `json:"skipped" schema:"readonly"`
 	Either  listOrWord          `json:"either"`
 	Hidden  string              `json:"-"`
 }

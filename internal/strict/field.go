@@ -125,8 +125,9 @@ func Name(f reflect.StructField) string {
 
 // fields has the fields of a struct by name, including fields of embedded structs.
 type fields struct {
-	names []string // in their order in the struct
-	index map[string][]int
+	names    []string // in their order in the struct
+	index    map[string][]int
+	readOnly map[string]bool // they may be given, but are not read
 }
 
 var fieldsByType sync.Map // reflect.Type to *fields
@@ -135,10 +136,11 @@ func fieldsOf(t reflect.Type) *fields {
 	if known, ok := fieldsByType.Load(t); ok {
 		return known.(*fields) //nolint:forcetypeassert // nothing else is stored
 	}
-	fs := &fields{index: map[string][]int{}}
+	fs := &fields{index: map[string][]int{}, readOnly: map[string]bool{}}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := Name(f); name != "" {
 			fs.names, fs.index[name] = append(fs.names, name), f.Index
+			fs.readOnly[name] = strings.Contains(f.Tag.Get("schema"), "readonly")
 		}
 	}
 	fieldsByType.Store(t, fs)

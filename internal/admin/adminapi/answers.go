@@ -28,22 +28,16 @@ type ClientCounts struct {
 
 // Policies is a page of the policies.
 type Policies struct {
-	Version int64 `json:"version"` // of all policies; the whole page shows this version
-	// targets that differ from that version, because the instance cannot use their values
-	LeftOut      int          `json:"left_out,omitempty"`
-	Policies     []PolicyView `json:"policies"`
-	Next         string       `json:"next,omitempty"`         // value of after for the next page
-	Unregistered []string     `json:"unregistered,omitempty"` // the clients of this page that are not registered
+	Listed
+	Policies     []Policy `json:"policies"`
+	Unregistered []string `json:"unregistered,omitempty"` // the clients of this page that are not registered
 }
 
 // Candidates is a page of the candidates.
 type Candidates struct {
-	Version int64 `json:"version"` // of all policies; the whole page shows this version
-	// targets that differ from that version, because the instance cannot use their values
-	LeftOut      int             `json:"left_out,omitempty"`
-	Candidates   []CandidateView `json:"candidates"`
-	Next         string          `json:"next,omitempty"`         // value of after for the next page
-	Unregistered []string        `json:"unregistered,omitempty"` // the clients of this page that are not registered
+	Listed
+	Candidates   []Candidate `json:"candidates"`
+	Unregistered []string    `json:"unregistered,omitempty"` // the clients of this page that are not registered
 }
 
 // Clients is a page of the registered clients.
@@ -78,10 +72,8 @@ type Applied struct {
 // UnregisteredClients is a page of the unregistered clients with limits: a policy, limits of single
 // users or a candidate, set by operators or in the configuration file.
 type UnregisteredClients struct {
-	Version      int64                `json:"version"`            // of all policies; the whole page shows this version
-	LeftOut      int                  `json:"left_out,omitempty"` // targets that differ from that version
+	Listed
 	Unregistered []UnregisteredClient `json:"unregistered"`
-	Next         string               `json:"next,omitempty"` // value of after for the next page
 }
 
 // UnregisteredClient is an unregistered client, with the limits that will apply once it is

@@ -11,8 +11,7 @@ import (
 )
 
 // This file strictly decodes the documents that operators send, and that a file of limits has, into
-// the stored types. It skips read-only fields, which lets an operator read a document, edit it and
-// send it back. Errors are or wrap [fielderr.Errors], with all problems.
+// the stored types. Errors are or wrap [fielderr.Errors], with all problems.
 
 // policy returns the policy, and the errors that ratelimit does not report, because it treats an
 // empty value as absent.
@@ -66,8 +65,8 @@ type settingsInput struct {
 		Lists
 		HideHeaders *bool `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
-	Note string      `json:"note,omitempty"`
-	Meta strict.Skip `json:"meta,omitzero"`
+	Note string `json:"note,omitempty"`
+	Meta Meta   `json:"meta,omitzero" schema:"readonly"`
 }
 
 // SetByOperators is the inverse of ReadSettings.
@@ -106,12 +105,7 @@ func policyOf(l *Lists, mode *ratelimit.Mode, hide bool, note string) (v clientc
 
 // ReadTier reads the tier of that name.
 func ReadTier(name string, v *strict.Value) (clientcfg.Value, error) {
-	var in struct {
-		Tier
-		Meta    strict.Skip `json:"meta"`
-		Clients strict.Skip `json:"clients"`
-	}
-	in.Name = name
+	in := Tier{Name: name}
 	errs := v.Decode(&in, nil)
 	t, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
 	errs = append(errs, checkName("name", in.Name, name)...)
@@ -123,12 +117,7 @@ func ReadTier(name string, v *strict.Value) (clientcfg.Value, error) {
 
 // ReadPolicy reads the policy of a client.
 func ReadPolicy(clientID string, v *strict.Value) (clientcfg.Value, error) {
-	var in struct {
-		Policy
-		Meta      strict.Skip `json:"meta"`
-		Effective strict.Skip `json:"effective"`
-	}
-	in.ClientID = clientID
+	in := Policy{ClientID: clientID}
 	errs := v.Decode(&in, nil)
 	p, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
 	if p.Trusted, p.Tier = in.Trusted, valueOf(in.Tier); in.Tier != nil {
@@ -142,11 +131,7 @@ func ReadPolicy(clientID string, v *strict.Value) (clientcfg.Value, error) {
 
 // ReadOverride reads the limits of a user at a client.
 func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, error) {
-	var in struct {
-		Override
-		Meta strict.Skip `json:"meta"`
-	}
-	in.ClientID, in.Username = clientID, username
+	in := Override{ClientID: clientID, Username: username}
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkName("client_id", in.ClientID, clientID))
 	errs = append(errs, checkName("username", in.Username, username)...)
@@ -164,13 +149,7 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, 
 // ReadCandidate reads a candidate: for a client, or for the default limits if name is the name of
 // the candidate for all clients.
 func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) {
-	var in struct {
-		Candidate
-		Since    strict.Skip `json:"since"`
-		Activity strict.Skip `json:"activity"`
-		Meta     strict.Skip `json:"meta"`
-	}
-	in.ClientID = name
+	in := Candidate{ClientID: name}
 	errs := v.Decode(&in, nil)
 	policy, wrong := in.policy()
 	c.Policy, c.Note = policy, in.Note

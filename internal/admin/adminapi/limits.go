@@ -9,6 +9,18 @@ import (
 // Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
 
+// The documents of settings, tiers, policies, overrides and candidates have read-only fields, which are
+// ignored in a request: an operator can read a document, edit it and send it back.
+
+// Meta says when and where a value was set.
+type Meta struct {
+	Version int64 `json:"version"` // version of the policies at the last change; 0: never changed
+	// Of settings: the fields changed over the API. All others come from the configuration file.
+	Changed []string  `json:"changed,omitzero"`
+	Source  string    `json:"source,omitempty" schema:"enum=api|file|none"` // of a policy: where it comes from
+	Until   time.Time `json:"until,omitzero"`                               // end of a temporary value; absent: permanent
+}
+
 // Settings are the settings for all clients.
 type Settings struct {
 	Mode string `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
@@ -17,9 +29,11 @@ type Settings struct {
 	Default       Default `json:"default"` // limits of every client without its own
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
+	Meta Meta   `json:"meta,omitzero" schema:"readonly"`
 }
 
-// Default applies to every client without its own policy.
+// Default is the limits of a client and what happens to requests over them: of every client without its
+// own policy, or in force for one client.
 type Default struct {
 	// For each user of a client. At most 8 limits, like client; at most 4 in total and in source.
 	User   []ratelimit.Limit `json:"user"`
@@ -38,17 +52,6 @@ type Default struct {
 	// sheddable_plus, critical, and critical_plus last. Absent: depends on the request.
 	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
 	HideHeaders bool   `json:"hide_headers"` // leave the RateLimit fields and violated-policies out of responses
-}
-
-// SettingsView is the settings with their read-only fields.
-type SettingsView struct {
-	Settings
-	Meta struct {
-		Version int64 `json:"version"` // version of the policies at the last change; 0: never changed
-		// settings changed over the API; all others come from the configuration file
-		Changed []string  `json:"changed"`
-		Until   time.Time `json:"until,omitzero"` // end of temporary settings; absent: permanent
-	} `json:"meta"`
 }
 
 // Lists is what a policy, a tier and a candidate have in common: limits, and what happens to requests
@@ -84,37 +87,18 @@ type Policy struct {
 	Lists
 	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters
-	Note string `json:"note,omitempty" schema:"maxLength=500"`
-}
-
-// PolicyView is a policy with its read-only fields.
-type PolicyView struct {
-	Policy
-	Effective Effective `json:"effective" schema:"readonly"`
-	Meta      struct {
-		Version int64     `json:"version"`
-		Source  string    `json:"source" schema:"enum=api|file|none"` // where the policy comes from
-		Until   time.Time `json:"until,omitzero"`                     // end of a temporary value; absent: permanent
-	} `json:"meta"`
+	Note      string     `json:"note,omitempty" schema:"maxLength=500"`
+	Effective *Effective `json:"effective,omitempty" schema:"readonly"`
+	Meta      Meta       `json:"meta,omitzero" schema:"readonly"`
 }
 
 // Effective are the values in force for a client, from all sources.
 type Effective struct {
-	Mode    string            `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
-	Trusted bool              `json:"trusted"`
-	User    []ratelimit.Limit `json:"user"`             // for each user of the client without limits of its own
-	Client  []ratelimit.Limit `json:"client"`           // for the client itself
-	Total   []ratelimit.Limit `json:"total,omitempty"`  // for the client over all its users and grants; absent: none
-	Source  []ratelimit.Limit `json:"source,omitempty"` // for the client from each source address; absent: none
-	// for client_credentials over the limit: 429, or the last token again
-	OverLimit string `json:"over_limit" schema:"enum=deny|reuse"`
-	Waits
-	Ban *ratelimit.Ban `json:"ban,omitempty"` // absent: the client has no ban
-	// absent: not set, depends on the request
-	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
-	HideHeaders bool   `json:"hide_headers"`
-	Tier        string `json:"tier,omitempty"`                         // tier of the client; absent: none
-	Overrides   int    `json:"overrides,omitempty" schema:"minimum=1"` // users with their own limits; absent: none
+	Mode      string `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
+	Trusted   bool   `json:"trusted"`
+	Default          // user: without the users with limits of their own
+	Tier      string `json:"tier,omitempty"`                         // tier of the client; absent: none
+	Overrides int    `json:"overrides,omitempty" schema:"minimum=1"` // users with their own limits; absent: none
 }
 
 // ShowEffective returns e as the API shows it.
@@ -123,29 +107,21 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 	if e.Ban != nil {
 		ban = &e.Ban.Ban
 	}
-	return Effective{
-		Mode: string(e.Mode), Trusted: e.Trusted, User: e.User.All(), Client: e.Client.All(), Total: e.Total.All(), Source: e.Source.All(),
-		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, Criticality: e.Criticality.String(), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
-	}
+	return Effective{Mode: string(e.Mode), Trusted: e.Trusted, Tier: e.Tier, Overrides: e.Overridden(), Default: Default{
+		User: e.User.All(), Client: e.Client.All(), Total: e.Total.All(), Source: e.Source.All(), OverLimit: string(e.OverLimit),
+		Waits: effectiveWaits(e.Wait), Ban: ban, Criticality: e.Criticality.String(), HideHeaders: e.HideHeaders,
+	}}
 }
 
-// Candidate is a set of limits tried beside the limits in force; see [CandidateView].
+// Candidate is a set of limits tried beside the limits in force, with the decisions made meanwhile. An
+// absent list is not tried. Absent, over_limit, max_wait and ban are tried with the values in force. The
+// criticality is not tried: it comes into force when the candidate is made live.
 type Candidate struct {
 	ClientID string `json:"client_id"` // _default: the candidate for the default limits
 	Lists
 	// for people: at most 500 bytes of printable characters
-	Note string `json:"note,omitempty" schema:"maxLength=500"`
-}
-
-// CandidateView is a candidate with the decisions made while it was tried. An absent list is not
-// tried. Absent, over_limit, max_wait and ban are tried with the values in force. The criticality is
-// not tried: it comes into force when the candidate is made live.
-type CandidateView struct {
-	Candidate
-	Since    time.Time `json:"since" schema:"readonly"` // since when these limits are tried
-	Activity Activity  `json:"activity" schema:"readonly"`
-	Meta     struct {
-		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
-	} `json:"meta"`
+	Note     string    `json:"note,omitempty" schema:"maxLength=500"`
+	Since    time.Time `json:"since,omitzero" schema:"readonly"` // since when these limits are tried
+	Activity *Activity `json:"activity,omitempty" schema:"readonly"`
+	Meta     Meta      `json:"meta,omitzero" schema:"readonly"`
 }

@@ -13,12 +13,9 @@ import (
 // metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
 // can be read, edited and sent back. A secret is not accepted.
 type metadataInput struct {
-	clientcfg.Metadata
+	Registration
 	Labels          map[string]*string `json:"labels"` // a null value means no such label
-	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
-	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
-	Secrets         strict.Skip        `json:"secrets"`
-	Meta            strict.Skip        `json:"meta"`
+	SecretExpiresAt int64              `json:"client_secret_expires_at" schema:"readonly"`
 }
 
 // Limits on a client.
@@ -52,7 +49,7 @@ func (in *metadataInput) check() (errs fielderr.Errors) {
 // ReadMetadata replaces the metadata of a client. It leaves the validation of the whole client to
 // the registry, unless there are other errors: then it returns all of them.
 func ReadMetadata(v *strict.Value, c *clientcfg.Client) error {
-	in := metadataInput{Metadata: clientcfg.Metadata{ClientID: c.ID, RequirePKCE: true}}
+	in := metadataInput{Registration: Registration{Metadata: clientcfg.Metadata{ClientID: c.ID, RequirePKCE: true}}}
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkName("client_id", in.ClientID, c.ID))
 	return in.apply(errs, c)

@@ -11,14 +11,14 @@ import (
 type Registration struct {
 	clientcfg.Metadata
 	// seconds since 1970 (RFC 7591 3.2.1); 0: a client of the server behind a gateway
-	IssuedAt int64             `json:"client_id_issued_at"`
-	Secrets  []registry.Secret `json:"secrets,omitzero"` // in lists only for a caller with registrations:read
+	IssuedAt int64             `json:"client_id_issued_at" schema:"readonly"`
+	Secrets  []registry.Secret `json:"secrets,omitzero" schema:"readonly"` // in lists only for a caller with registrations:read
 	// Why limits in force lock the client out of this API: trust it, or give it its own limits.
 	// Absent if they do not.
-	LockedOut string `json:"locked_out,omitempty"`
+	LockedOut string `json:"locked_out,omitempty" schema:"readonly"`
 	Meta      struct {
 		Version int64 `json:"version"`
-	} `json:"meta"`
+	} `json:"meta" schema:"readonly"`
 }
 
 // ShowRegistration returns a client as the API shows it, without secrets.
@@ -63,24 +63,6 @@ type Secrets struct {
 type Users struct {
 	Users []registry.User `json:"users"`
 	Next  string          `json:"next,omitempty"` // value of after for the next page
-}
-
-// Sessions are a user's signed-in browsers.
-type Sessions struct {
-	Username string             `json:"username"`
-	Sessions []registry.Session `json:"sessions"`
-}
-
-// Families are a user's sign-ins that can be refreshed.
-type Families struct {
-	Username string            `json:"username"`
-	Families []registry.Family `json:"families"`
-}
-
-// Consents are a user's consents to clients.
-type Consents struct {
-	Username string             `json:"username"`
-	Consents []registry.Consent `json:"consents"`
 }
 
 // Ended is the number of sessions or families that were ended.

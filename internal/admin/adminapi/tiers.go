@@ -1,10 +1,6 @@
 package adminapi
 
-import (
-	"time"
-
-	"oauth-server/internal/ratelimit"
-)
+import "oauth-server/internal/ratelimit"
 
 // Tier is a named policy that clients' policies refer to. An absent field takes the value of the
 // settings.
@@ -15,26 +11,23 @@ type Tier struct {
 	Lists
 	HideHeaders bool `json:"hide_headers"`
 	// for people: at most 500 bytes of printable characters
-	Note string `json:"note,omitempty" schema:"maxLength=500"`
+	Note    string `json:"note,omitempty" schema:"maxLength=500"`
+	Clients *int   `json:"clients,omitempty" schema:"readonly"` // number of clients with this tier
+	Meta    Meta   `json:"meta,omitzero" schema:"readonly"`
 }
 
-// TierView is a tier with its read-only fields.
-type TierView struct {
-	Tier
-	Clients int `json:"clients" schema:"readonly"` // number of clients with this tier
-	Meta    struct {
-		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
-	} `json:"meta"`
+// Listed is what pages of targets have in common.
+type Listed struct {
+	Version int64 `json:"version"` // of all policies; the whole page shows this version
+	// targets that differ from that version, because the instance cannot use their values
+	LeftOut int    `json:"left_out,omitempty"`
+	Next    string `json:"next,omitempty"` // value of after for the next page
 }
 
 // Tiers is a page of the tiers.
 type Tiers struct {
-	Version int64 `json:"version"` // of all policies; the whole page shows this version
-	// targets that differ from that version, because the instance cannot use their values
-	LeftOut int        `json:"left_out,omitempty"`
-	Tiers   []TierView `json:"tiers"`
-	Next    string     `json:"next,omitempty"` // value of after for the next page
+	Listed
+	Tiers []Tier `json:"tiers"`
 }
 
 // Override is the limits of one user of one client. They replace the client's list for its users.
@@ -44,22 +37,12 @@ type Override struct {
 	User     []ratelimit.Limit `json:"user"`     // in place of the limits that the client has for its users
 	// for people: at most 500 bytes of printable characters
 	Note string `json:"note,omitempty" schema:"maxLength=500"`
-}
-
-// OverrideView is an override with its read-only fields.
-type OverrideView struct {
-	Override
-	Meta struct {
-		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
-	} `json:"meta"`
+	Meta Meta   `json:"meta,omitzero" schema:"readonly"`
 }
 
 // Overrides is a page of the overrides of one client.
 type Overrides struct {
-	ClientID  string         `json:"client_id"`
-	Version   int64          `json:"version"`            // of all policies; the whole page shows this version
-	LeftOut   int            `json:"left_out,omitempty"` // targets that differ from that version
-	Overrides []OverrideView `json:"overrides"`
-	Next      string         `json:"next,omitempty"` // value of after for the next page
+	Listed
+	ClientID  string     `json:"client_id"`
+	Overrides []Override `json:"overrides"`
 }

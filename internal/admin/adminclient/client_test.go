@@ -62,7 +62,7 @@ func TestTokenIsRenewedOnce(t *testing.T) {
 		w.Header().Set("ETag", `"1-a"`)
 		_, _ = w.Write([]byte(`{"mode":"off"}`))
 	})
-	var s adminapi.SettingsView
+	var s adminapi.Settings
 	etag, err := a.client(t).Get(t.Context(), "/settings", nil, &s)
 	if err != nil || etag != `"1-a"` || s.Mode != "off" {
 		t.Fatalf("%+v, %q, %v", s, etag, err)

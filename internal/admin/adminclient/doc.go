@@ -7,7 +7,7 @@
 // with one, and writes nothing to a terminal.
 //
 //	c := &adminclient.Client{Server: "http://127.0.0.1:9097", HTTP: http.DefaultClient, Token: token}
-//	var policy adminapi.PolicyView
+//	var policy adminapi.Policy
 //	etag, err := c.Get(ctx, "/policies/shop", nil, &policy)
 //	…
 //	etag, err = c.Change(ctx, adminclient.Change{

@@ -22,11 +22,17 @@ type Consent struct {
 	ExpiresAt time.Time `json:"expires_at"` // when it ends unless it is used before
 }
 
+// Consents are a user's consents to clients.
+type Consents struct {
+	Username string    `json:"username"`
+	Consents []Consent `json:"consents"`
+}
+
 // Consents returns a user's valid consents, ordered by client. Errors: [store.ErrNotFound].
-func (r *Service) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
+func (r *Service) Consents(ctx context.Context, typed string) (all Consents, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
-		return "", nil, err
+		return all, err
 	}
 	stored, err := r.grants.AgreementsOf(ctx, u.Name)
 	now, list, clients := r.o.Now(), []Consent{}, knownClients{}
@@ -44,9 +50,9 @@ func (r *Service) Consents(ctx context.Context, typed string) (user string, list
 		}
 	}
 	if err != nil {
-		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
+		return all, fmt.Errorf("user %q: %w", u.Name, err)
 	}
-	return u.Name, list, nil
+	return Consents{u.Name, list}, nil
 }
 
 // WithdrawConsent ends a user's consent to a client and everything issued under it, on every

@@ -47,7 +47,8 @@ func TestConsentsThatHold(t *testing.T) {
 	check.OK(t, r.WithdrawConsent(ctx, "ADA", "withdrawn"))
 	list := func(typed string) string {
 		t.Helper()
-		user, all, err := r.Consents(ctx, typed)
+		found, err := r.Consents(ctx, typed)
+		user, all := found.Username, found.Consents
 		check.OK(t, err)
 		ids := []string{user}
 		for _, c := range all {
@@ -65,7 +66,7 @@ func TestConsentsThatHold(t *testing.T) {
 	for name, wanted := range map[string]error{"ada": ErrNoConsent, "nobody": datastore.ErrNotFound} {
 		check.ErrorIs(t, r.WithdrawConsent(ctx, name, "withdrawn"), wanted)
 	}
-	_, _, err = r.Consents(ctx, "nobody")
+	_, err = r.Consents(ctx, "nobody")
 	check.ErrorIs(t, err, datastore.ErrNotFound)
 	events, err := store.Events(ctx, clientcfg.EventQuery{Target: "users/ada"})
 	check.OK(t, err)

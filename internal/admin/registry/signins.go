@@ -26,6 +26,18 @@ type Session struct {
 	key       string
 }
 
+// Sessions are a user's signed-in browsers.
+type Sessions struct {
+	Username string    `json:"username"`
+	Sessions []Session `json:"sessions"`
+}
+
+// Families are a user's sign-ins that can be refreshed.
+type Families struct {
+	Username string   `json:"username"`
+	Families []Family `json:"families"`
+}
+
 // Family is a refreshable sign-in of a user through a client.
 type Family struct {
 	ID        string    `json:"id"`
@@ -44,22 +56,23 @@ const MostFamilies = 1000
 var errEnough = errors.New("no more needed")
 
 // Sessions returns a user's valid sessions, newest first. Errors: [store.ErrNotFound].
-func (r *Service) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
+func (r *Service) Sessions(ctx context.Context, typed string) (all Sessions, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
-		return "", nil, err
+		return all, err
 	}
 	stored, err := r.grants.SessionsOf(ctx, u.Name)
 	if err != nil {
-		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
+		return all, fmt.Errorf("user %q: %w", u.Name, err)
 	}
-	now, list := r.o.Now(), []Session{}
+	now := r.o.Now()
+	all = Sessions{u.Name, []Session{}}
 	for _, s := range stored {
 		if now.Before(s.ExpiresAt) && u.Stamp.Accepts(s.UserStamp) {
-			list = append(list, Session{sessionID(s.Key), s.CreatedAt, s.ExpiresAt, s.Key})
+			all.Sessions = append(all.Sessions, Session{sessionID(s.Key), s.CreatedAt, s.ExpiresAt, s.Key})
 		}
 	}
-	return u.Name, list, nil
+	return all, nil
 }
 
 // sessionID returns an ID for a session that does not reveal its store key.
@@ -91,11 +104,12 @@ func partly(ended int, err error) error {
 // how many it ended. Tokens issued in them stay valid. Errors: [ErrNoSession],
 // [store.ErrNotFound], *[PartlyError].
 func (r *Service) EndSessions(ctx context.Context, typed, id string) (int, error) {
-	user, list, err := r.Sessions(ctx, typed)
+	all, err := r.Sessions(ctx, typed)
 	if err != nil {
 		return 0, err
 	}
-	list = slices.DeleteFunc(list, func(s Session) bool { return id != "" && s.ID != id })
+	user := all.Username
+	list := slices.DeleteFunc(all.Sessions, func(s Session) bool { return id != "" && s.ID != id })
 	if id != "" && len(list) == 0 {
 		return 0, ErrNoSession
 	}
@@ -112,9 +126,9 @@ func (r *Service) EndSessions(ctx context.Context, typed, id string) (int, error
 
 // Families returns a user's refreshable sign-ins, most recently refreshed first: at most
 // [MostFamilies], without revoked ones. Errors: [store.ErrNotFound].
-func (r *Service) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
-	list = []Family{}
-	user, err = r.families(ctx, typed, func(some []Family) error {
+func (r *Service) Families(ctx context.Context, typed string) (all Families, err error) {
+	list := []Family{}
+	all.Username, err = r.families(ctx, typed, func(some []Family) error {
 		for i := range some {
 			if revoked, err := r.grants.Revoked(ctx, some[i].record.RevocationNames()...); err != nil {
 				return err
@@ -127,11 +141,9 @@ func (r *Service) Families(ctx context.Context, typed string) (user string, list
 		}
 		return nil
 	})
-	if err != nil {
-		return user, nil, err
-	}
 	slices.SortFunc(list, func(a, b Family) int { return b.Refreshed.Compare(a.Refreshed) })
-	return user, list, nil
+	all.Families = list
+	return all, err
 }
 
 // families calls each with a user's families, in batches, until each returns an error. It skips

@@ -44,7 +44,8 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 		check.OK(t, <-errs)
 	}
 	r := New(Options{Store: store, Now: func() time.Time { return noon }})
-	_, list, err := r.Families(ctx, "ada")
+	found, err := r.Families(ctx, "ada")
+	list := found.Families
 	check.OK(t, err)
 	check.Equal(t, "listed", len(list), number/every)
 	n, err := r.RevokeFamilies(ctx, "ada", list[0].ID)
@@ -55,7 +56,8 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	n, err = r.RevokeFamilies(ctx, "ada", "")
 	check.OK(t, err)
 	check.Equal(t, "ended", n, number/every-1)
-	_, list, err = r.Families(ctx, "ada")
+	found, err = r.Families(ctx, "ada")
+	list = found.Families
 	check.OK(t, err)
 	check.Equal(t, "listed afterwards", len(list), 0)
 }

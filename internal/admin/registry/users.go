@@ -18,11 +18,11 @@ import (
 // User is a user as operators see it.
 type User struct {
 	Username  string           `json:"username"`
-	CreatedAt time.Time        `json:"created_at,omitzero"`
+	CreatedAt time.Time        `json:"created_at,omitzero" schema:"readonly"`
 	Operator  clientcfg.Access `json:"operator,omitempty"` // access to the admin API; absent: none
 	// kind of an imported password hash, until the next correct password
-	Foreign    string `json:"imported_hash,omitempty"`
-	Unreadable string `json:"unreadable,omitempty"` // why the user cannot be read; then only the name is known
+	Foreign    string `json:"imported_hash,omitempty" schema:"readonly"`
+	Unreadable string `json:"unreadable,omitempty" schema:"readonly"` // why the user cannot be read; then only the name is known
 }
 
 func showUser(u *accounts.User) User {

@@ -53,7 +53,7 @@ func FuzzPolicy(f *testing.F) {
 func TestParse(t *testing.T) {
 	for _, name := range []string{
 		clientcfg.SettingsTarget, clientcfg.PolicyTarget("a/b%2F:c"), clientcfg.CandidateTarget("_default"),
-		clientcfg.TierTarget("a/b"), clientcfg.OverrideTarget("shop", "ada b"),
+		"tiers/a/b", clientcfg.OverrideTarget("shop", "ada b"),
 	} {
 		got, ok := Parse(name)
 		check.Equal(t, name, got.Name(), name)

@@ -29,42 +29,49 @@ func (t Target) View(p *clientcfg.PolicySnapshot) any {
 }
 
 // settingsView returns the settings as operators see them.
-func settingsView(p *clientcfg.PolicySnapshot) adminapi.SettingsView {
-	o := p.Set().Settings
-	view := adminapi.SettingsView{Settings: showSettings(p)}
-	view.Meta.Version, view.Meta.Changed, view.Meta.Until = o.Changed, append([]string{}, o.Names()...), Until(p, clientcfg.SettingsTarget)
+func settingsView(p *clientcfg.PolicySnapshot) adminapi.Settings {
+	own, view := p.Set().Settings, showSettings(p)
+	view.Meta = meta(p, Settings(), &own)
+	view.Meta.Changed = append([]string{}, own.Names()...)
 	return view
 }
 
+// meta returns when the value of a target was set, and when it ends.
+func meta(p *clientcfg.PolicySnapshot, t Target, own *clientcfg.Value) adminapi.Meta {
+	return adminapi.Meta{Version: own.Changed, Until: Until(p, t.Name())}
+}
+
 // TierView returns a tier, given how many clients have each tier.
-func TierView(p *clientcfg.PolicySnapshot, name string, uses map[string]int) adminapi.TierView {
-	own, _ := p.Set().Tiers.Get(name)
-	view := adminapi.TierView{Tier: showTier(name, &own), Clients: uses[name]}
-	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.TierTarget(name))
+func TierView(p *clientcfg.PolicySnapshot, name string, uses map[string]int) adminapi.Tier {
+	own, _ := Tier(name).value(p)
+	view := showTier(name, &own)
+	view.Clients, view.Meta = new(uses[name]), meta(p, Tier(name), &own)
 	return view
 }
 
 // PolicyView returns the policy of a client.
-func PolicyView(p *clientcfg.PolicySnapshot, clientID string) adminapi.PolicyView {
-	own, _ := p.Policy(clientID)
-	view := adminapi.PolicyView{Policy: showPolicy(clientID, &own), Effective: adminapi.ShowEffective(p.For(clientID))}
-	view.Meta.Version, view.Meta.Source, view.Meta.Until = own.Changed, Source(p, clientID), Until(p, clientcfg.PolicyTarget(clientID))
+func PolicyView(p *clientcfg.PolicySnapshot, clientID string) adminapi.Policy {
+	own, _ := Policy(clientID).value(p)
+	view := showPolicy(clientID, &own)
+	view.Effective, view.Meta = new(adminapi.ShowEffective(p.For(clientID))), meta(p, Policy(clientID), &own)
+	view.Meta.Source = Source(p, clientID)
 	return view
 }
 
 // OverrideView returns the limits of one user of a client.
-func OverrideView(p *clientcfg.PolicySnapshot, clientID, username string) adminapi.OverrideView {
-	own, _ := p.Set().Overrides.Get(clientcfg.OverrideKey(clientID, username))
-	view := adminapi.OverrideView{Override: showOverride(clientID, username, &own)}
-	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.OverrideTarget(clientID, username))
+func OverrideView(p *clientcfg.PolicySnapshot, clientID, username string) adminapi.Override {
+	t := Target{overrides, clientID, username}
+	own, _ := t.value(p)
+	view := showOverride(clientID, username, &own)
+	view.Meta = meta(p, t, &own)
 	return view
 }
 
 // CandidateView returns a candidate without its activity.
-func CandidateView(p *clientcfg.PolicySnapshot, name string) adminapi.CandidateView {
-	own, _ := p.Set().Candidates.Get(name)
-	view := adminapi.CandidateView{Candidate: showCandidate(name, &own), Since: own.Since}
-	view.Meta.Version, view.Meta.Until = own.Changed, Until(p, clientcfg.CandidateTarget(name))
+func CandidateView(p *clientcfg.PolicySnapshot, name string) adminapi.Candidate {
+	own, _ := Candidate(name).value(p)
+	view := showCandidate(name, &own)
+	view.Since, view.Meta = own.Since, meta(p, Candidate(name), &own)
 	return view
 }
 

@@ -20,20 +20,21 @@ import (
 // names for the same fields.
 type view struct {
 	adminapi.Policy
-	Name               string            `json:"name"` // of a tier
-	Tier               string            `json:"tier"` // empty if it is absent, like the next ones
-	Mode               string            `json:"mode"`
-	OverLimit          string            `json:"over_limit"`
-	MaxWait            string            `json:"max_wait"`
-	MaxWaiting         int               `json:"max_waiting"`
-	Criticality        string            `json:"criticality"`
-	CanaryPercent      float64           `json:"canary_percent"`
-	Clients            int               `json:"clients"`   // of a tier
-	Overrides          int               `json:"overrides"` // among effective values
-	Since              time.Time         `json:"since"`
-	Activity           adminapi.Activity `json:"activity"`
-	Default, Effective *view             // never nil
-	Meta               struct {
+	Name          string            `json:"name"` // of a tier
+	Tier          string            `json:"tier"` // empty if it is absent, like the next ones
+	Mode          string            `json:"mode"`
+	OverLimit     string            `json:"over_limit"`
+	MaxWait       string            `json:"max_wait"`
+	MaxWaiting    int               `json:"max_waiting"`
+	Criticality   string            `json:"criticality"`
+	CanaryPercent float64           `json:"canary_percent"`
+	Clients       int               `json:"clients"`   // of a tier
+	Overrides     int               `json:"overrides"` // among effective values
+	Since         time.Time         `json:"since"`
+	Activity      adminapi.Activity `json:"activity"`
+	Default       *view             `json:"default"`   // never nil
+	Effective     *view             `json:"effective"` // never nil
+	Meta          struct {
 		Source  string    `json:"source"`
 		Changed []string  `json:"changed"`
 		Until   time.Time `json:"until"`
