@@ -64,27 +64,23 @@ func newDemo(ctx context.Context, store app.Store, now time.Time) (*demoData, er
 		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", AdminClientID: "demo-admin", Username: "ada",
 		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and short because a person may have to type it
 	}
-	_, secret, err := app.CreateClient(ctx, store, clientcfg.Client{
-		ID: d.ClientID, Name: "Demo service", Scopes: []string{demoScope},
-		Grants: []clientcfg.Grant{clientcfg.ClientCredentials, clientcfg.Password, clientcfg.RefreshToken},
-	}, now)
-	if err != nil {
-		return nil, err
+	for _, made := range []struct {
+		secret *string
+		client clientcfg.Client
+	}{
+		{&d.ClientSecret, clientcfg.Client{
+			ID: d.ClientID, Name: "Demo service", Grants: []clientcfg.Grant{clientcfg.ClientCredentials, clientcfg.Password, clientcfg.RefreshToken},
+		}},
+		{&d.BusySecret, clientcfg.Client{ID: d.BusyClientID, Name: "Busy demo service"}},
+		{new(string), clientcfg.Client{ID: d.PublicClientID, Name: "Demo app", Public: true, RedirectURIs: []string{demoRedirect}}},
+	} {
+		var err error
+		made.client.Scopes = []string{demoScope}
+		if _, *made.secret, err = app.CreateClient(ctx, store, made.client, now); err != nil {
+			return nil, err
+		}
 	}
-	d.ClientSecret = secret
-	_, d.BusySecret, err = app.CreateClient(ctx, store, clientcfg.Client{
-		ID: d.BusyClientID, Name: "Busy demo service", Scopes: []string{demoScope},
-	}, now)
-	if err != nil {
-		return nil, err
-	}
-	_, _, err = app.CreateClient(ctx, store, clientcfg.Client{
-		ID: d.PublicClientID, Name: "Demo app", Public: true, Scopes: []string{demoScope},
-		RedirectURIs: []string{demoRedirect},
-	}, now)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if d.AdminSecret, err = newDemoOperator(ctx, store, d.AdminClientID, now); err != nil {
 		return nil, err
 	}
