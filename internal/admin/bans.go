@@ -42,10 +42,7 @@ func (s *Server) listBans(c *call) error {
 		}
 	})
 	out := adminapi.Bans{Bans: []adminapi.Ban{}}
-	if len(keys) > int(limit) {
-		keys = keys[:limit]
-		out.Next = keys[limit-1]
-	}
+	keys, out.Next = cut(keys, limit, func(key string) string { return key })
 	policies := s.o.Policies.Snapshot()
 	for _, key := range keys {
 		ban, _ := all.Get(key)

@@ -236,11 +236,17 @@ func (c *call) page(names iter.Seq[string]) (page []string, next string, err err
 			}
 		}
 	})
-	if len(page) > int(limit) {
-		page = page[:limit]
-		next = page[limit-1]
-	}
+	page, next = cut(page, limit, func(name string) string { return name })
 	return page, next, nil
+}
+
+// cut returns at most limit items of a list. If there are more, next is the name of the last one returned:
+// the after value for the next page.
+func cut[T any](list []T, limit int64, name func(T) string) (page []T, next string) {
+	if int64(len(list)) <= limit {
+		return list, ""
+	}
+	return list[:limit], name(list[limit-1])
 }
 
 // lowest returns the n lowest names, sorted. It stores at most twice as many, however many names

@@ -54,10 +54,7 @@ func (s *Server) listUsers(c *call) error {
 		}
 		out.Users = append(out.Users, u)
 	}
-	if len(out.Users) > int(limit) {
-		out.Users = out.Users[:limit]
-		out.Next = out.Users[limit-1].Username
-	}
+	out.Users, out.Next = cut(out.Users, limit, func(u registry.User) string { return u.Username })
 	return c.answer(out)
 }
 

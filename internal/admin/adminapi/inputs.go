@@ -84,21 +84,21 @@ func ReadSettings(v *strict.Value) (o clientcfg.Value, err error) {
 	policy, wrong := in.Default.policy()
 	o.Policy, o.CanaryPercent, o.Note = policy, in.CanaryPercent, in.Note
 	o.Mode, o.HideHeaders = valueOf(in.Mode), in.Default.HideHeaders
-	checked := o.Over(ratelimit.DefaultSettings())
+	whole := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
-	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checked("note", clientcfg.ValidateNote(in.Note)))
 	errs.AddUnreported(wrong.Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
-	errs.AddUnreported(fielderr.Of(checked.Validate()))
+	errs.AddUnreported(fielderr.Of(whole.Validate()))
 	return o, errs.Err()
 }
 
-// policyOf returns the policy that a client or a tier has.
+// policyOf returns the value of a client, a tier or a candidate.
 func policyOf(l *Lists, mode *ratelimit.Mode, hide bool, note string) (v clientcfg.Value, errs fielderr.Errors) {
 	p, wrong := l.policy()
 	p.Mode, p.HideHeaders = valueOf(mode), Reference(hide)
 	errs.AddUnreported(checkMode(mode))
-	errs.AddUnreported(checkNote(note))
+	errs.AddUnreported(checked("note", clientcfg.ValidateNote(note)))
 	errs.AddUnreported(wrong)
 	return clientcfg.Value{Policy: p, Note: note}, errs
 }
@@ -109,7 +109,7 @@ func ReadTier(name string, v *strict.Value) (clientcfg.Value, error) {
 	errs := v.Decode(&in, nil)
 	t, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
 	errs = append(errs, checkName("name", in.Name, name)...)
-	errs.AddUnreported(checkTierName("name", name))
+	errs.AddUnreported(checked("name", clientcfg.ValidateTierName(name)))
 	errs.AddUnreported(wrong)
 	errs.AddUnreported(fielderr.Of(t.Validate()))
 	return t, errs.Err()
@@ -121,7 +121,7 @@ func ReadPolicy(clientID string, v *strict.Value) (clientcfg.Value, error) {
 	errs := v.Decode(&in, nil)
 	p, wrong := policyOf(&in.Lists, in.Mode, in.HideHeaders, in.Note)
 	if p.Trusted, p.Tier = in.Trusted, valueOf(in.Tier); in.Tier != nil {
-		errs.AddUnreported(checkTierName("tier", p.Tier))
+		errs.AddUnreported(checked("tier", clientcfg.ValidateTierName(p.Tier))) // an empty name differs from an absent one
 	}
 	errs.AddUnreported(checkName("client_id", in.ClientID, clientID))
 	errs.AddUnreported(wrong)
@@ -135,7 +135,7 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, 
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkName("client_id", in.ClientID, clientID))
 	errs = append(errs, checkName("username", in.Username, username)...)
-	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checked("note", clientcfg.ValidateNote(in.Note)))
 	if len(in.User) == 0 {
 		var needed fielderr.Errors
 		needed.Add("user", "needs at least one limit; to remove the user's own limits, use DELETE")
@@ -148,13 +148,11 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Value, 
 
 // ReadCandidate reads a candidate: for a client, or for the default limits if name is the name of
 // the candidate for all clients.
-func ReadCandidate(name string, v *strict.Value) (c clientcfg.Value, err error) {
+func ReadCandidate(name string, v *strict.Value) (clientcfg.Value, error) {
 	in := Candidate{ClientID: name}
 	errs := v.Decode(&in, nil)
-	policy, wrong := in.policy()
-	c.Policy, c.Note = policy, in.Note
+	c, wrong := policyOf(&in.Lists, nil, false, in.Note)
 	errs.AddUnreported(checkName("client_id", in.ClientID, name))
-	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(wrong)
 	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
 		errs.Add("user", "a candidate needs limits under user, client, total or source; to try only over_limit, max_wait or ban, repeat the live limits")
@@ -171,10 +169,9 @@ func checkName(field, name, want string) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkTierName rejects invalid tier names. An empty name is invalid too: it differs from an absent
-// one.
-func checkTierName(field, name string) (errs fielderr.Errors) {
-	if err := clientcfg.ValidateTierName(name); err != nil {
+// checked returns the error of a field's value.
+func checked(field string, err error) (errs fielderr.Errors) {
+	if err != nil {
 		errs.Add(field, "%v", err)
 	}
 	return errs
@@ -194,13 +191,6 @@ func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 func checkWaiting(longest *ratelimit.Duration, atOnce *int) (errs fielderr.Errors) {
 	if longest == nil && atOnce != nil {
 		errs.Add("max_waiting", "needs max_wait: set both")
-	}
-	return errs
-}
-
-func checkNote(note string) (errs fielderr.Errors) {
-	if err := clientcfg.ValidateNote(note); err != nil {
-		errs.Add("note", "%v", err)
 	}
 	return errs
 }

@@ -563,12 +563,9 @@ func (e *effect) figures(what string, now time.Time) string {
 	}
 	fmt.Fprintf(&b, "In the last 10 minutes, %s %s of %s%d active %s",
 		what, denied, atLeast, e.Clients, clients)
-	list(&b, ": ", e.Hit, hitText)
-	b.WriteString(".")
+	b.WriteString(list(e.Hit, hitText))
 	if n := len(e.Unknown); n > 0 {
-		fmt.Fprintf(&b, " It is unknown for %d", n)
-		list(&b, ": ", e.Unknown, unknownText)
-		b.WriteString(".")
+		fmt.Fprintf(&b, " It is unknown for %d%s", n, list(e.Unknown, unknownText))
 	}
 	// The oldest half minute is always partly forgotten.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
@@ -577,17 +574,19 @@ func (e *effect) figures(what string, now time.Time) string {
 	return b.String()
 }
 
-// list appends the first few items.
-func list[T any](b *strings.Builder, intro string, items []T, text func(T) string) {
-	for i, item := range items[:min(named, len(items))] {
-		if i > 0 {
-			intro = ", "
-		}
-		b.WriteString(intro + text(item))
+// list ends a sentence with the first few items.
+func list[T any](items []T, text func(T) string) string {
+	if len(items) == 0 {
+		return "."
 	}
-	if more := len(items) - named; more > 0 {
-		fmt.Fprintf(b, " and %d more", more)
+	texts, more := make([]string, min(named, len(items))), ""
+	for i := range texts {
+		texts[i] = text(items[i])
 	}
+	if n := len(items) - named; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return ": " + strings.Join(texts, ", ") + more + "."
 }
 
 // longestName is the maximum length of a client_id in the summary, because a gateway accepts names
