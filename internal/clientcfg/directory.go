@@ -17,7 +17,6 @@ type Directory struct {
 	clients    ratelimit.Map[*entry]
 	unreadable map[string]error    // few or none
 	operators  map[string]struct{} // IDs of clients that can change something over the admin API: few
-	grants     map[Grant]int       // number of clients that may use each grant
 	ordered    func() []string     // the sorted IDs; the first call sorts them
 }
 
@@ -94,8 +93,15 @@ func (d *Directory) Unreadable() map[string]error {
 	return maps.Clone(d.unreadable)
 }
 
-// May reports whether any client is registered for the grant.
-func (d *Directory) May(g Grant) bool { return d.grants[g] > 0 }
+// May reports whether any client is registered for the grant. It looks at all clients.
+func (d *Directory) May(g Grant) bool {
+	for _, e := range d.clients.All() {
+		if slices.Contains(e.grants(), g) {
+			return true
+		}
+	}
+	return false
+}
 
 // Revision is the number of the newest trail entry that the snapshot includes.
 func (d *Directory) Revision() int64 { return d.revision }
@@ -110,10 +116,9 @@ type directoryEdit struct {
 }
 
 func (d *Directory) edit() *directoryEdit {
-	next := &Directory{unreadable: map[string]error{}, operators: map[string]struct{}{}, grants: map[Grant]int{}}
+	next := &Directory{unreadable: map[string]error{}, operators: map[string]struct{}{}}
 	maps.Copy(next.unreadable, d.unreadable)
 	maps.Copy(next.operators, d.operators)
-	maps.Copy(next.grants, d.grants)
 	return &directoryEdit{next: next, clients: d.clients.Edit()}
 }
 
@@ -131,9 +136,7 @@ func (e *directoryEdit) apply(r Record) {
 		e.next.unreadable[r.ID] = r.Err
 		return
 	}
-	added := newEntry(&r.Client)
-	e.clients.Set(r.ID, added)
-	e.count(added, 1)
+	e.clients.Set(r.ID, newEntry(&r.Client))
 	if r.Client.Operates() {
 		e.next.operators[r.ID] = struct{}{}
 	}
@@ -141,16 +144,7 @@ func (e *directoryEdit) apply(r Record) {
 
 // remove removes a client, if it exists.
 func (e *directoryEdit) remove(id string) {
-	if old, ok := e.clients.Get(id); ok {
-		e.clients.Delete(id)
-		e.count(old, -1)
-	}
+	e.clients.Delete(id)
 	delete(e.next.operators, id)
 	delete(e.next.unreadable, id)
-}
-
-func (e *directoryEdit) count(c *entry, n int) {
-	for _, i := range []byte(c.common.Value().grants) {
-		e.next.grants[knownGrants[i]] += n
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -22,7 +23,6 @@ type draft struct {
 	settings    Value
 	values      map[string]*ratelimit.MapEdit[Value] // by kind of target, except the settings
 	temporary   *ratelimit.MapEdit[Temporary]
-	uses        map[string]int // policies that name a tier
 	live, trial *ratelimit.CompiledEdit
 	common      bool              // recompile everything that applies to all clients
 	naming      map[string]string // tiers named by the changed policies, by client
@@ -40,8 +40,8 @@ func (p *PolicySnapshot) edit() *draft {
 	next.upcoming, next.leftOut = 0, maps.Clone(p.leftOut)
 	d := &draft{
 		next: next, version: p.set.Version, settings: p.set.Settings, values: map[string]*ratelimit.MapEdit[Value]{},
-		temporary: p.set.Temporary.Edit(), uses: maps.Clone(p.set.uses),
-		live: p.live.Edit(), trial: p.trial.Edit(), naming: map[string]string{}, removed: map[string]bool{},
+		temporary: p.set.Temporary.Edit(),
+		live:      p.live.Edit(), trial: p.trial.Edit(), naming: map[string]string{}, removed: map[string]bool{},
 	}
 	for kind, values := range p.set.kinds() {
 		d.values[kind] = values.Edit()
@@ -201,23 +201,7 @@ func (d *draft) compilePolicy(clientID string, v *Value) error {
 	if d.naming[clientID] = tier; tier == "" {
 		delete(d.naming, clientID)
 	}
-	before, _ := d.values[policyTargets].Get(clientID)
-	d.use(before.Tier, -1)
-	d.use(tier, 1)
 	return nil
-}
-
-// use counts policies that name a tier.
-func (d *draft) use(tier string, n int) {
-	if tier == "" {
-		return
-	}
-	if d.uses == nil {
-		d.uses = map[string]int{}
-	}
-	if d.uses[tier] += n; d.uses[tier] == 0 {
-		delete(d.uses, tier)
-	}
 }
 
 func (d *draft) compileOverride(key string, p *ratelimit.Policy) error {
@@ -254,13 +238,12 @@ func (d *draft) compileCandidate(name string, c *Value) error {
 // [fielderr.Errors].
 func (d *draft) finish() (*PolicySnapshot, error) {
 	p := &d.next
-	p.set = PolicySet{
-		Version: d.version, Settings: d.settings, Temporary: d.temporary.Map(), uses: d.uses,
-	}
+	p.set = PolicySet{Version: d.version, Settings: d.settings, Temporary: d.temporary.Map()}
 	for kind, values := range p.set.kinds() {
 		*values = d.values[kind].Map()
 	}
-	p.nextEnd = time.Time{}
+	clients := PolicySet{Clients: p.set.Clients}
+	p.set.uses, p.nextEnd = sync.OnceValue(clients.countTiers), time.Time{}
 	for _, t := range p.set.Temporary.All() {
 		if p.nextEnd.IsZero() || t.Until.Before(p.nextEnd) {
 			p.nextEnd = t.Until

@@ -40,7 +40,7 @@ type PolicySet struct {
 	Overrides  ratelimit.Map[Value]     // by OverrideKey
 	Temporary  ratelimit.Map[Temporary] // values that the maps above have for now, by target
 
-	uses map[string]int // see TierUses
+	uses func() map[string]int // see TierUses
 }
 
 // Value is what operators have set for one target:

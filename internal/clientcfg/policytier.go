@@ -61,8 +61,24 @@ func ValidateTierName(name string) error {
 	return nil
 }
 
-// TierUses returns how many policies name each tier. The caller must not modify it.
-func (s *PolicySet) TierUses() map[string]int { return s.uses }
+// TierUses returns how many policies name each tier. The first call for a snapshot's set looks at all
+// policies. The caller must not modify the result.
+func (s *PolicySet) TierUses() map[string]int {
+	if s.uses == nil { // an empty set
+		return nil
+	}
+	return s.uses()
+}
+
+func (s *PolicySet) countTiers() map[string]int {
+	uses := map[string]int{}
+	for _, p := range s.Clients.All() {
+		if p.Tier != "" {
+			uses[p.Tier]++
+		}
+	}
+	return uses
+}
 
 // TierClients returns the clients with policies that name one of these tiers, by tier and sorted.
 // It looks at all policies once.
@@ -93,7 +109,6 @@ func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool
 			es.Add(fielderr.Join("clients", id)+".tier", "%s", noSuchTier(name))
 		}
 	}
-	maps.DeleteFunc(removed, func(name string, _ bool) bool { return s.uses[name] == 0 })
 	left := s.TierClients(removed)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		ids := left[name]
