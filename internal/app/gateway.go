@@ -20,7 +20,6 @@ import (
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
-	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -59,7 +58,7 @@ func (e *edge) answerProxies(o gateway.Options) error {
 	if err != nil {
 		return err
 	}
-	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(j.Stats(), nil) })
+	f.telemetry.WatchGateway(j.Stats, nil)
 	e.http.Handler = e.around(j)
 	if f.envoy == nil {
 		return nil
@@ -120,7 +119,11 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats(), e.shared) })
+	var shared func() sharing.Stats
+	if e.shared != nil {
+		shared = e.shared.Stats
+	}
+	f.telemetry.WatchGateway(g.Stats, shared)
 	f.telemetry.ExpectUpstream()
 	e.gateway = g
 	// A forwarded request may be a stream and take any time. The gateway itself bounds the time of
@@ -155,30 +158,6 @@ func (e *edge) stopGateway(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()
 	return e.gateway.Stop(ctx)
-}
-
-func gatewayMetrics(s gateway.Stats, shared *sharing.Subjects) metrics.Gateway {
-	m := metrics.Gateway{
-		Requests: map[string]uint64{}, Unknown: map[string]uint64{}, Late: s.Late, Defects: s.Defects, UnderWay: s.UnderWay, Subjects: s.Subjects,
-	}
-	if shared != nil {
-		m.Shared = sharedMetrics(shared.Stats())
-	}
-	for o, n := range s.Requests {
-		m.Requests[gateway.Outcome(o).String()] = n
-	}
-	for reason, n := range s.Unknown {
-		m.Unknown[reason.String()] = n
-	}
-	return m
-}
-
-func sharedMetrics(s sharing.Stats) *metrics.GatewayShared {
-	return &metrics.GatewayShared{
-		Reads:   map[string]uint64{"found": s.Found, "unknown": s.Unknown, "failed": s.Failed, "skipped": s.Skipped},
-		Writes:  map[string]uint64{"stored": s.Stored, "dropped": s.Dropped, "given_up": s.GivenUp},
-		Waiting: s.Waiting,
-	}
 }
 
 // stopWaiting denies all requests that wait in a queue.

@@ -227,6 +227,6 @@ func (t *telemetry) watch(l *limiting) {
 	t.WatchMemory(l.counters.Stats)
 	t.WatchOverload(l.base.overload.shedder.Stats)
 	t.WatchStoreQueue(l.base.overload.storeQueue.Stats)
-	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
+	t.WatchBans(l.bans.Stats)
 	t.WatchSync(l.stats.get)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -18,7 +19,7 @@ func TestBans(t *testing.T) {
 	ban := ratelimit.DefaultBan()
 	policies := snapshotOf(map[string]ratelimit.Policy{"shop": {Ban: &ban}})
 	m.WatchPolicies(func() metrics.PolicySnapshot { return policies })
-	m.WatchBans(func() metrics.Bans { return metrics.Bans{Active: 2, Longest: time.Hour, Waiting: 1} })
+	m.WatchBans(func() bans.Stats { return bans.Stats{Active: 2, Longest: time.Hour, Waiting: 1} })
 	for _, id := range []string{"shop", "app"} {
 		m.Decision(id, "client_credentials", metrics.Allowed)
 	}

@@ -1,6 +1,11 @@
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/sharing"
+)
 
 // The gateway in front of another server's token endpoint.
 var (
@@ -87,47 +92,33 @@ func (m *Metrics) GatewayExchanged(token bool, status int, missing string, took 
 	m.upstream.WithLabelValues(request, code).Observe(took.Seconds())
 }
 
-// Gateway is the state of the gateway.
-type Gateway struct {
-	Requests map[string]uint64 // since the start, by outcome
-	Unknown  map[string]uint64 // by reason
-	Late     uint64
-	Defects  uint64
-	UnderWay int
-	Subjects int
-	// Shared is the state of sharing users through the store. Nil: they are not shared.
-	Shared *GatewayShared
-}
-
-// GatewayShared is the state of sharing the users of refresh tokens.
-type GatewayShared struct {
-	Reads, Writes map[string]uint64 // by outcome
-	Waiting       int               // writes
-}
-
-// WatchGateway exports the result of read at each scrape.
-func (m *Metrics) WatchGateway(read func() Gateway) {
+// WatchGateway exports the result of read at each scrape, and that of shared, if not nil.
+func (m *Metrics) WatchGateway(read func() gateway.Stats, shared func() sharing.Stats) {
 	m.pull.watch("gateway", func(emit emit) {
 		now := read()
 		for outcome, n := range now.Requests {
-			emit(gatewayRequestsInfo, float64(n), outcome)
+			emit(gatewayRequestsInfo, float64(n), gateway.Outcome(outcome).String())
 		}
 		for reason, n := range now.Unknown {
-			emit(gatewayUnknownInfo, float64(n), reason)
+			emit(gatewayUnknownInfo, float64(n), reason.String())
 		}
 		emit(gatewayLateInfo, float64(now.Late))
 		emit(gatewayDefectsInfo, float64(now.Defects))
 		emit(gatewayUnderWayInfo, float64(now.UnderWay))
 		emit(gatewaySubjectsInfo, float64(now.Subjects))
-		if now.Shared == nil {
-			return
+		if shared != nil {
+			emitShared(emit, shared())
 		}
-		for outcome, n := range now.Shared.Reads {
-			emit(gatewayReadsInfo, float64(n), outcome)
-		}
-		for outcome, n := range now.Shared.Writes {
-			emit(gatewayWritesInfo, float64(n), outcome)
-		}
-		emit(gatewayWritesWaitingInfo, float64(now.Shared.Waiting))
 	})
+}
+
+func emitShared(emit emit, now sharing.Stats) {
+	emit(gatewayReadsInfo, float64(now.Found), "found")
+	emit(gatewayReadsInfo, float64(now.Unknown), "unknown")
+	emit(gatewayReadsInfo, float64(now.Failed), "failed")
+	emit(gatewayReadsInfo, float64(now.Skipped), "skipped")
+	emit(gatewayWritesInfo, float64(now.Stored), "stored")
+	emit(gatewayWritesInfo, float64(now.Dropped), "dropped")
+	emit(gatewayWritesInfo, float64(now.GivenUp), "given_up")
+	emit(gatewayWritesWaitingInfo, float64(now.Waiting))
 }

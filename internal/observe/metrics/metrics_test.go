@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
@@ -53,7 +54,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overloaded)
 	m.WatchStoreQueue(storeQueue)
-	m.WatchGateway(gateway)
+	m.WatchGateway(gatewayStats, sharedStats)
 	m.GatewayAnswered("issued", time.Millisecond)
 	m.GatewayExchanged(true, 200, "", time.Millisecond)
 	m.Delay(time.Second)
@@ -64,7 +65,7 @@ func exercise(m *metrics.Metrics) {
 	m.SoftWarning("shop", "client_credentials")
 	m.Issued("shop", "client_credentials", true)
 	m.BanBegan("shop", metrics.Banned)
-	m.WatchBans(func() metrics.Bans { return metrics.Bans{Active: 2, Longest: time.Hour, Waiting: 1} })
+	m.WatchBans(func() bans.Stats { return bans.Stats{Active: 2, Longest: time.Hour, Waiting: 1} })
 	m.Usage("shop", 0.9)
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")

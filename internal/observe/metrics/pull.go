@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit/counting"
 )
 
@@ -74,15 +75,8 @@ func (m *Metrics) WatchMemory(read func() counting.Stats) {
 	})
 }
 
-// Bans are the bans in force.
-type Bans struct {
-	Active  int           // banned clients and users that the policies in force keep out
-	Longest time.Duration // the longest of these bans, from start to end
-	Waiting int           // bans that are not stored yet
-}
-
 // WatchBans exports the result of read at each scrape.
-func (m *Metrics) WatchBans(read func() Bans) {
+func (m *Metrics) WatchBans(read func() bans.Stats) {
 	m.pull.watch("bans", func(emit emit) {
 		now := read()
 		emit(bannedInfo, float64(now.Active))

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/sharing"
+	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -29,9 +32,10 @@ func TestGrantsAndSources(t *testing.T) {
 	)
 }
 
-func gateway() metrics.Gateway {
-	return metrics.Gateway{
-		Requests: map[string]uint64{"issued": 5}, Unknown: map[string]uint64{"no_jwt": 1}, Late: 2, UnderWay: 3, Subjects: 4,
-		Shared: &metrics.GatewayShared{Reads: map[string]uint64{"found": 6}, Writes: map[string]uint64{"stored": 7}, Waiting: 8},
+func gatewayStats() gateway.Stats {
+	return gateway.Stats{
+		Requests: [gateway.Outcomes]uint64{gateway.Issued: 5}, Unknown: map[subject.Reason]uint64{subject.NoJWT: 1}, Late: 2, UnderWay: 3, Subjects: 4,
 	}
 }
+
+func sharedStats() sharing.Stats { return sharing.Stats{Found: 6, Stored: 7, Waiting: 8} }
