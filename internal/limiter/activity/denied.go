@@ -62,31 +62,23 @@ type UserReport struct {
 // stay (Metwally, Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in
 // Data Streams, 2005).
 type user struct {
-	slots [slots]struct {
-		number int64
-		denied [3]uint32 // as in Denials
-	}
-	inherited   uint64 // rank of the replaced user
-	inheritedAt int64  // slot of the replacement
+	slots       window[[3]uint32] // as in Denials
+	inherited   uint64            // rank of the replaced user
+	inheritedAt int64             // slot of the replacement
 }
 
 func (u *user) add(n int64, o *Observation) {
-	at := &u.slots[index(n)]
-	if at.number != n {
-		at.number, at.denied = n, [3]uint32{}
-	}
+	at := u.slots.at(n)
 	for i, counts := range o.denies() {
 		if counts {
-			at.denied[i]++
+			at[i]++
 		}
 	}
 }
 
 func (u *user) sum(now int64) (d Denials) {
-	for i := range u.slots {
-		if s := &u.slots[i]; live(s.number, now) {
-			d = d.Plus(Denials{uint64(s.denied[0]), uint64(s.denied[1]), uint64(s.denied[2])})
-		}
+	for n := range u.slots.live(now) {
+		d = d.Plus(Denials{uint64(n[0]), uint64(n[1]), uint64(n[2])})
 	}
 	return d
 }

@@ -58,60 +58,39 @@ func (k KindReport) Under(limits []ratelimit.Limit) bool {
 	return same && len(all) == len(limits)
 }
 
-// ring has one value per time slot.
-type ring [slots]struct{ number, value int64 }
+// peaks has the highest count of each slot.
+type peaks struct{ window[int64] }
 
-// at returns a pointer to the value of the slot.
-func (r *ring) at(n int64) *int64 {
-	s := &r[index(n)]
-	if s.number != n {
-		s.number, s.value = n, 0
-	}
-	return &s.value
-}
-
-func (r *ring) sum(now int64) (sum int64) {
-	for _, s := range r {
-		if live(s.number, now) {
-			sum += s.value
-		}
-	}
-	return sum
-}
-
-func (r *ring) total(now int64) uint64 { return uint64(max(r.sum(now), 0)) }
-
-func (r *ring) max(now int64) (most int64) {
-	for _, s := range r {
-		if live(s.number, now) {
-			most = max(most, s.value)
-		}
+func (p *peaks) max(now int64) (most int64) {
+	for count := range p.live(now) {
+		most = max(most, *count)
 	}
 	return most
 }
 
 // uncut replaces peaks of limit+1 by the limit. They stand for an unknown number of requests beyond
 // the limit, but the limit itself was certainly reached.
-func (r *ring) uncut(limit int64) {
-	for i := range r {
-		if r[i].value == limit+1 {
-			r[i].value = limit
+func (p *peaks) uncut(limit int64) {
+	for i := range p.window {
+		if count := &p.window[i].value; *count == limit+1 {
+			*count = limit
 		}
 	}
 }
 
 // kindRecord has the figures of a KindReport by slot.
 type kindRecord struct {
-	since   time.Time
-	over    ring
-	reused  ring
-	delayed ring
-	limits  []limitRecord
+	since  time.Time
+	over   window[over]
+	limits []limitRecord
 }
+
+// over counts the requests over a limit as in KindReport.
+type over struct{ all, reused, delayed uint64 }
 
 type limitRecord struct {
 	limit ratelimit.Limit
-	peak  ring
+	peak  peaks
 }
 
 // kind returns the record of a kind, and creates it if necessary.
@@ -131,14 +110,16 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 		k.change(now, d)
 		k.raise(n, d)
 	}
-	if d.Outcome != ratelimit.Allowed {
-		*k.over.at(n)++
+	if d.Outcome == ratelimit.Allowed {
+		return
 	}
+	at := k.over.at(n)
+	at.all++
 	if d.Outcome == ratelimit.Reused || d.Outcome == ratelimit.WouldReuse {
-		*k.reused.at(n)++
+		at.reused++
 	}
 	if d.Outcome == ratelimit.Delayed || d.Outcome == ratelimit.WouldDelay {
-		*k.delayed.at(n)++
+		at.delayed++
 	}
 }
 
@@ -194,12 +175,15 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	if k.limits != nil {
 		k.since = now.UTC()
 	}
-	k.over, k.reused, k.delayed, k.limits = ring{}, ring{}, ring{}, shown
+	k.over, k.limits = window[over]{}, shown
 }
 
 // report returns the figures of the window before now, or false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
-	r = KindReport{Kind: kind, Since: k.since, Over: k.over.total(now), Reused: k.reused.total(now), Delayed: k.delayed.total(now)}
+	r = KindReport{Kind: kind, Since: k.since}
+	for n := range k.over.live(now) {
+		r.Over, r.Reused, r.Delayed = r.Over+n.all, r.Reused+n.reused, r.Delayed+n.delayed
+	}
 	for i := range k.limits {
 		p := Peak{k.limits[i].limit, k.limits[i].peak.max(now)}
 		if known = known || p.Count > 0; p.Count > 0 || !k.limits[i].ofOthers() {

@@ -2,6 +2,7 @@ package activity
 
 import (
 	"hash/maphash"
+	"iter"
 	"maps"
 	"math"
 	"sync"
@@ -52,18 +53,39 @@ type shard struct {
 	_       [64]byte
 }
 
+// window has one value per time slot. A value is valid only if its number is a slot in the window.
+type window[T any] [slots]struct {
+	number int64
+	value  T
+}
+
+// at returns a pointer to the value of a slot. The value of an older slot in the same place is
+// cleared.
+func (w *window[T]) at(n int64) *T {
+	s := &w[((n%int64(slots))+int64(slots))%int64(slots)]
+	if s.number != n {
+		s.number, s.value = n, *new(T)
+	}
+	return &s.value
+}
+
+// live yields the values in the window.
+func (w *window[T]) live(now int64) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range w {
+			if live(w[i].number, now) && !yield(&w[i].value) {
+				return
+			}
+		}
+	}
+}
+
 // client has the counts of one client.
 type client struct {
-	slots      [slots]counts
+	slots      window[Counts]
 	kinds      [2]*kindRecord // nil: no request of that kind
 	triedSince time.Time
 	users      map[string]*user // some of the users with denials
-}
-
-// counts has the counts of one slot. They are valid only if number is a slot in the window.
-type counts struct {
-	number int64
-	Counts
 }
 
 // New returns an empty recorder for at most maxClients clients. A value below 1 means
@@ -85,9 +107,6 @@ func number(now time.Time) int64 { return now.UnixMilli() / slot.Milliseconds() 
 // live reports whether a slot is still in the window.
 func live(number, now int64) bool { return number > now-int64(slots) && number <= now }
 
-// index returns the index of a slot in its ring.
-func index(number int64) int64 { return ((number % int64(slots)) + int64(slots)) % int64(slots) }
-
 // Record counts one request. If there is no room for its client, Record drops a client with few
 // requests, and reports are marked as incomplete.
 func (r *Recorder) Record(now time.Time, o Observation) {
@@ -98,7 +117,7 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 	if o.Tried != ratelimit.Passed && !o.TriedSince.Equal(c.triedSince) {
 		c.forgetTrial(o.TriedSince)
 	}
-	c.at(n).add(&o)
+	c.slots.at(n).add(&o)
 	s.recordDenied(c, n, &o)
 	if o.Decision.Counted() {
 		c.kind(o.Kind).record(now, n, o.Decision)
@@ -117,9 +136,9 @@ func (r *Recorder) Shed(now time.Time, clientID string, dryRun bool) {
 	defer s.mu.Unlock()
 	c := s.client(clientID, n)
 	if dryRun {
-		c.at(n).WouldShed++
+		c.slots.at(n).WouldShed++
 	} else {
-		c.at(n).Shed++
+		c.slots.at(n).Shed++
 	}
 }
 
@@ -136,7 +155,7 @@ func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.client(i.ClientID, n)
-	at := c.at(n)
+	at := c.slots.at(n)
 	at.Issued++
 	if i.Wasted {
 		at.Wasted++
@@ -205,47 +224,33 @@ func (s *shard) evict(now int64) *client {
 
 // requests returns the number of requests in the window.
 func (c *client) requests(now int64) (n uint64) {
-	for i := range c.slots {
-		if live(c.slots[i].number, now) {
-			n += c.slots[i].Total() + c.slots[i].Shed
-		}
+	for counts := range c.slots.live(now) {
+		n += counts.Total() + counts.Shed
 	}
 	return n
 }
 
 func (c *client) seen(now int64) bool {
-	for i := range c.slots {
-		if live(c.slots[i].number, now) {
-			return true
-		}
+	for range c.slots.live(now) {
+		return true
 	}
 	return false
-}
-
-// at returns the counts of a slot. They replace the counts of an older slot in the same place.
-func (c *client) at(n int64) *counts {
-	at := &c.slots[index(n)]
-	if at.number != n {
-		*at = counts{number: n}
-	}
-	return at
 }
 
 // forgetTrial drops the counts of an earlier candidate.
 func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {
-		s := &c.slots[i]
-		s.CandidateCounts = CandidateCounts{}
+		c.slots[i].value.CandidateCounts = CandidateCounts{}
 	}
 	for _, u := range c.users {
 		for i := range u.slots {
-			u.slots[i].denied[2] = 0
+			u.slots[i].value[2] = 0
 		}
 	}
 }
 
-func (c *counts) add(o *Observation) {
+func (c *Counts) add(o *Observation) {
 	switch o.Decision.Outcome {
 	case ratelimit.Allowed:
 		c.Allowed++

@@ -149,10 +149,8 @@ func (r *Recorder) since(now time.Time) time.Time {
 
 func (c *client) report(id string, now int64) ClientReport {
 	cr := ClientReport{ClientID: id}
-	for i := range c.slots {
-		if live(c.slots[i].number, now) {
-			cr.Counts = cr.Plus(c.slots[i].Counts)
-		}
+	for counts := range c.slots.live(now) {
+		cr.Counts = cr.Plus(*counts)
 	}
 	if cr.Tried > 0 {
 		cr.TriedSince = c.triedSince
