@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oauth-server/internal/gateway/upstream"
 )
 
 // The paths of the metadata documents that name a server's token endpoint.
@@ -138,12 +140,9 @@ func (g *Gateway) pathsAttr() slog.Attr { return slog.Any("token_path", g.o.Toke
 
 // tokenEndpoint reads the metadata at a path of the upstream and returns its token_endpoint.
 func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.o.Upstream.JoinPath(at).String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	g.setOrigin(req, netip.Addr{}, false)
-	res, err := g.tokens.RoundTrip(req)
+	req := &upstream.Request{Method: http.MethodGet, Target: (&url.URL{Path: at}).RequestURI(), Header: http.Header{}}
+	req.Host = g.setOrigin(req.Header, netip.Addr{}, false)
+	res, err := g.tokens.Send(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAway, err)
 	}

@@ -9,23 +9,23 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
-	"net/http/httputil"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/upstream"
 )
 
 // forward sends a token request to the upstream and writes the answer. It reads the part of the
 // answer that the gateway inspects before it writes anything. So if the answer breaks off, forward
-// returns an error and the client gets another answer. Once the request is sent, only ctx can stop
-// it. forward does the work of [httputil.ReverseProxy] for a request and an answer in memory.
-func (x *tokenCall) forward(ctx context.Context, w *answer, r *http.Request, body []byte) error {
+// returns an error and the client gets another answer.
+func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) error {
+	ctx := context.WithoutCancel(r.Context()) // an answer counts even if the client has gone
 	began, status, read := time.Now(), 0, []byte(nil)
-	res, err := x.g.tokens.Send(r.Context(), x.g.outgoing(ctx, w, r, body)) // until it is written
+	res, err := x.g.tokens.Send(r.Context(), x.outgoing(w, r, body))
 	if err == nil {
 		defer func() { _ = res.Body.Close() }() // read errors are handled
 		status = res.StatusCode
@@ -41,6 +41,7 @@ func (x *tokenCall) forward(ctx context.Context, w *answer, r *http.Request, bod
 		res.Header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", ")}
 	}
 	maps.Copy(w.Header(), res.Header)
+	x.got(ctx, status, read)
 	w.WriteHeader(status)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {
@@ -68,29 +69,30 @@ func receive(res *http.Response) ([]byte, error) {
 
 // outgoing returns the request to send. Interim answers are copied to w, except 100, because the
 // body has already been received.
-func (g *Gateway) outgoing(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) *http.Request {
-	out := r.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		Got1xxResponse: func(status int, fields textproto.MIMEHeader) error {
-			if status != http.StatusContinue {
-				interim(w, status, http.Header(fields))
-			}
-			return nil
-		},
-	}))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	out.Body, _ = out.GetBody()
-	out.ContentLength, out.TransferEncoding = int64(len(body)), nil
-	if len(body) == 0 {
-		out.Body = http.NoBody // net/http sends any other empty body as chunked
+func (x *tokenCall) outgoing(w http.ResponseWriter, r *http.Request, body []byte) *upstream.Request {
+	g := x.g
+	to := *r.URL
+	to.Scheme = g.o.Upstream.Scheme
+	keepTarget(&to, r)
+	header := maps.Clone(r.Header)
+	removeHopByHop(header)
+	for _, name := range []string{
+		"Accept-Encoding", // the gateway reads the answer
+		"Expect",          // the body was received
+		"Content-Length",
+	} {
+		delete(header, name)
 	}
-	out.Close, out.RequestURI, out.Trailer = false, "", nil
-	removeHopByHop(out.Header)
-	delete(out.Header, "Accept-Encoding") // the gateway reads the answer
-	delete(out.Header, "Expect")          // the body was received
-	if _, named := out.Header["User-Agent"]; !named {
-		out.Header["User-Agent"] = []string{""} // an empty value sends no User-Agent
+	client, proxied := g.o.ClientAddr(r)
+	out := &upstream.Request{
+		Method: r.Method, Target: to.RequestURI(), Host: g.setOrigin(header, client, proxied), Header: header, Body: body,
+		Outlives: x.outlives,
 	}
-	g.rewrite(&httputil.ProxyRequest{In: r, Out: out})
+	out.Interim = func(status int, fields http.Header) {
+		if status != http.StatusContinue {
+			interim(w, status, fields)
+		}
+	}
 	return out
 }
 
@@ -127,24 +129,34 @@ func removeHopByHop(h http.Header) {
 // has a body of up to [MaxBody].
 const mostGone = 1024
 
-// lasting returns a context for the exchange with the upstream. It does not end when the client
-// hangs up, because a token that the upstream issues must still count. It ends when ctx ends for
-// any other reason, or when more than mostGone clients have hung up. The caller calls end.
-func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
-	if !x.from.taken {
-		return ctx, func() {}
+// outlives reports whether the exchange with the upstream continues although the context of the
+// client has ended. It does after a client has hung up, because a token that the upstream issues must
+// still count, but at most for mostGone clients.
+func (x *tokenCall) outlives(cause error) bool {
+	if !errors.Is(cause, context.Canceled) || !x.lasts.CompareAndSwap(0, 1) {
+		return false
 	}
+	return x.g.gone.Add(1) <= mostGone
+}
+
+// over ends the time in which the request may outlive its client.
+func (x *tokenCall) over() {
+	if x.lasts.Swap(-1) == 1 {
+		x.g.gone.Add(-1)
+	}
+}
+
+// lasting returns a context for the handler behind a middleware. It ends with ctx, unless the
+// request outlives its client. The caller calls end.
+func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if x.g.gone.Add(1) > mostGone || !errors.Is(cause, context.Canceled) {
+		if cause := context.Cause(ctx); !x.outlives(cause) {
 			cancel(cause)
 		}
 	})
 	return lasting, func() {
-		if !stop() {
-			x.g.gone.Add(-1)
-		}
+		stop()
 		cancel(nil)
 	}
 }
@@ -157,6 +169,29 @@ func success(status int) bool { return status/100 == 2 }
 func isPage(h http.Header) bool {
 	media, _, _ := mime.ParseMediaType(h.Get("Content-Type")) // a malformed type is not a page
 	return media == "text/html"
+}
+
+// got counts a request with an answer of the upstream, before the answer is written. The header of
+// the answer is set. body is nil if it is not read, or unreadable.
+func (x *tokenCall) got(ctx context.Context, status int, body []byte) {
+	x.result.Status = status
+	if success(status) {
+		x.result.Outcome = Issued
+		if !readable(x.out.Header()) || len(body) > subject.MaxAnswer {
+			body = nil
+		}
+		x.settle(ctx, body)
+	} else {
+		said := x.g.reader.Read(body)
+		x.refused(&said)
+	}
+	x.letGo(ctx)
+}
+
+// readable reports whether a [subject.Reader] can read the body of an answer, judging by the header.
+func readable(header http.Header) bool {
+	size, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
+	return (err != nil || size <= subject.MaxAnswer) && header.Get("Content-Encoding") == ""
 }
 
 // settle counts a request with a successful answer. body is nil if it is unreadable. If the body

@@ -117,7 +117,7 @@ type Gateway struct {
 	paths    []tokenrequest.PathPattern // of token endpoints
 	public   *publicOrigin              // nil: unknown
 	underWay *underWay
-	gone     *atomic.Int64  // requests that continue after their client hung up, see lasting
+	gone     *atomic.Int64  // requests that continue after their client hung up, see outlives
 	next     http.Handler   // of a middleware, handles requests that pass; otherwise all but token requests
 	tokens   *upstream.Pool // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the retry interval of Check while the upstream does not answer.
@@ -309,7 +309,7 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	keepTarget(p.Out.URL, p.In)
 	keepTrailer(p.Out, p.In)
 	client, proxied := g.o.ClientAddr(p.In)
-	g.setOrigin(p.Out, client, proxied)
+	p.Out.Host = g.setOrigin(p.Out.Header, client, proxied)
 }
 
 // newTransport returns the transport for all requests except token requests. It does not change

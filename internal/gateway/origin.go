@@ -46,23 +46,24 @@ func (g *Gateway) serves(r *http.Request) bool {
 	return g.public == nil || g.public.plain(g.o.ClientHost(r)) == g.public.host
 }
 
-// setOrigin sets the host of a request to the upstream and the fields about its origin. It removes
-// the values that the client or a proxy sent. client is zero if it is unknown, or if the gateway
-// sends the request itself.
-func (g *Gateway) setOrigin(out *http.Request, client netip.Addr, proxied bool) {
-	maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return aboutOrigin(name, proxied) })
+// setOrigin sets the fields about the origin of a request to the upstream, and returns its host. It
+// removes the values that the client or a proxy sent. client is zero if it is unknown, or if the
+// gateway sends the request itself.
+func (g *Gateway) setOrigin(header http.Header, client netip.Addr, proxied bool) (host string) {
+	maps.DeleteFunc(header, func(name string, _ []string) bool { return aboutOrigin(name, proxied) })
 	if client.IsValid() {
 		address := []string{client.String()}
-		out.Header["X-Forwarded-For"], out.Header["X-Real-Ip"] = address, address
+		header["X-Forwarded-For"], header["X-Real-Ip"] = address, address
 	}
-	out.Host = "" // use the host of the URL, which is the upstream
-	if p := g.public; p != nil {
-		out.Host = p.host
-		out.Header["X-Forwarded-Host"] = []string{p.host}
-		out.Header["X-Forwarded-Proto"] = []string{p.scheme}
-		out.Header["X-Forwarded-Port"] = []string{p.port}
-		out.Header["Forwarded"] = []string{forwarded(client, p)}
+	p := g.public
+	if p == nil {
+		return g.o.Upstream.Host
 	}
+	header["X-Forwarded-Host"] = []string{p.host}
+	header["X-Forwarded-Proto"] = []string{p.scheme}
+	header["X-Forwarded-Port"] = []string{p.port}
+	header["Forwarded"] = []string{forwarded(client, p)}
+	return p.host
 }
 
 // forwarded returns the value of the Forwarded field (RFC 7239).

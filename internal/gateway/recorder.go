@@ -5,14 +5,13 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"strconv"
 
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer writes the answer of the token endpoint to a token request. It buffers an answer with a
-// token until it is read and the request settled, because settling adds fields to the header. It
-// writes all other answers directly, and also answers that are too large to read.
+// answer writes the answer of the handler behind a middleware to a token request. It buffers an
+// answer with a token until it is read and the request settled, because settling adds fields to the
+// header. It writes all other answers directly, and also answers that are too large to read.
 type answer struct {
 	http.ResponseWriter
 	x        *tokenCall
@@ -35,7 +34,7 @@ func (a *answer) WriteHeader(status int) {
 	a.status, a.x.result.Status = status, status
 	if success(status) { // otherwise Write reads the reason from the body
 		a.x.result.Outcome = Issued
-		if a.withheld = a.readable(); a.withheld {
+		if a.withheld = readable(a.Header()); a.withheld {
 			a.header = maps.Clone(a.Header())
 			return
 		}
@@ -43,12 +42,6 @@ func (a *answer) WriteHeader(status int) {
 		a.x.letGo(a.ctx)
 	}
 	a.ResponseWriter.WriteHeader(status)
-}
-
-// readable reports whether a [subject.Reader] can read the body, judging by the header.
-func (a *answer) readable() bool {
-	size, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
-	return (err != nil || size <= subject.MaxAnswer) && a.Header().Get("Content-Encoding") == ""
 }
 
 // Write implements [http.ResponseWriter].

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/gateway/subject"
@@ -39,6 +40,7 @@ type tokenCall struct {
 	reservation *limiter.Reservation // nil: the limits were not checked
 	settled     bool                 // settled or canceled
 	gone        bool                 // the client has hung up before the answer
+	lasts       atomic.Int32         // 1: it outlives its client; -1: it cannot (again)
 	result      result
 	out         *observed
 }
@@ -48,7 +50,10 @@ type tokenCallKey struct{}
 // token checks a token request against the limits and forwards it.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
 	x, r := g.begin(w, r)
-	defer func() { x.end(r) }()
+	defer func() {
+		x.over()
+		x.end(r)
+	}()
 	x.pass(x.out, r)
 }
 
@@ -90,20 +95,25 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		x.unreachable(w, r, err)
 		return
 	}
+	if !x.from.taken {
+		x.over() // nothing counts it
+	}
 	x.result.Outcome = Failed // until a token is issued
+	if g.inside {
+		x.serve(w, r, body)
+	} else if err := x.forward(w, r, body); err != nil {
+		x.unreachable(w, r, err)
+	}
+}
+
+// serve passes the request to the handler behind the middleware.
+func (x *tokenCall) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	lasting, end := x.lasting(r.Context())
 	defer end()
 	a := &answer{ResponseWriter: w, x: x, ctx: lasting}
-	if !g.inside {
-		if err := x.forward(lasting, a, r, body); err != nil {
-			x.unreachable(w, r, err)
-			return
-		}
-	} else {
-		r = r.WithContext(context.WithValue(lasting, tokenCallKey{}, x))
-		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-		g.next.ServeHTTP(a, r)
-	}
+	r = r.WithContext(context.WithValue(lasting, tokenCallKey{}, x))
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	x.g.next.ServeHTTP(a, r)
 	a.finish()
 }
 

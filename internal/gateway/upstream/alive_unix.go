@@ -10,11 +10,11 @@ import (
 // alive reports whether an idle connection is open and has no data to read. Readable data is either
 // the end of the connection, or data that answers no request.
 func (c *conn) alive() bool {
-	if c.raw == nil {
+	if c.plain.raw == nil {
 		return true
 	}
 	quiet := false
-	err := c.raw.Read(func(fd uintptr) bool {
+	err := c.plain.raw.Read(func(fd uintptr) bool {
 		var one [1]byte
 		_, err := syscall.Read(int(fd), one[:])
 		quiet = errors.Is(err, syscall.EAGAIN)

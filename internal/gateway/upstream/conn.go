@@ -2,18 +2,15 @@ package upstream
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +24,7 @@ const maxInterim = 5
 type conn struct {
 	*socket
 	used  bool          // by an earlier request
+	cut   atomic.Bool   // the context of the request has ended it
 	in    *bufio.Reader // reads from conn, see Read
 	out   *bufio.Writer
 	left  int64       // bytes that may still be read
@@ -34,9 +32,8 @@ type conn struct {
 	stop  func() bool // stops watching the context of the request
 }
 
-// newConn returns a conn for a connection and the plain connection below its TLS.
-func newConn(secured, plain net.Conn) *conn {
-	c := &conn{socket: newSocket(secured, plain)}
+func newConn(s *socket) *conn {
+	c := &conn{socket: s}
 	c.in, c.out = bufio.NewReader(c), bufio.NewWriter(c.socket)
 	return c
 }
@@ -68,21 +65,25 @@ func (c *conn) quiet(deadline time.Time) bool {
 // interrupt aborts the current reads and writes.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
+// why returns the reason for an error: the cause for which the context of the request ended, if that
+// ended the request.
+func (c *conn) why(ctx context.Context, err error) error {
+	if c.cut.Load() {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // ask writes a request and reads the answer without its body. An upstream may answer, for example
 // with 413, and close the connection before it has read the whole request. So ask reads the answer
 // even if writing failed.
-func (c *conn) ask(req *http.Request) (*http.Response, error) {
-	if c.used {
-		c.begin()
-	}
-	unfit := req.Write(c.out)
-	written := c.out.Flush() // includes a connection error from Write
-	if unfit != nil && written == nil {
-		return nil, fmt.Errorf("upstream: write request: %w", unfit)
-	}
+func (c *conn) ask(req *Request) (*http.Response, error) {
+	c.begin()
+	written := req.write(c.out)
 	c.left = maxHeader
+	asked := &http.Request{Method: req.Method} // tells whether the answer has a body
 	for range maxInterim + 1 {
-		res, err := http.ReadResponse(c.in, req)
+		res, err := http.ReadResponse(c.in, asked)
 		switch {
 		case err != nil && written != nil:
 			return nil, fmt.Errorf("upstream: write request: %w", written)
@@ -97,10 +98,8 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 			res.Close = res.Close || written != nil // the rest of the request may be lost
 			return res, nil
 		}
-		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
-			if err := trace.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
-				return nil, err
-			}
+		if req.Interim != nil {
+			req.Interim(res.StatusCode, res.Header)
 		}
 	}
 	return nil, errors.New("upstream: too many interim answers")
@@ -115,7 +114,7 @@ func errStatus(res *http.Response) error {
 // body is the body of an answer. It returns its connection to the pool at the end.
 type body struct {
 	io.ReadCloser
-	ctx  context.Context // of the request
+	ctx  context.Context // may have ended the request
 	pool *Pool
 	conn *conn // nil: already returned
 	keep bool
@@ -127,11 +126,12 @@ func (b *body) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	whole := errors.Is(err, io.EOF)
-	b.done(b.keep && whole)
-	if !whole {
-		err = cmp.Or(context.Cause(b.ctx), err)
+	if whole := errors.Is(err, io.EOF); whole || b.conn == nil {
+		b.done(b.keep && whole)
+		return n, err
 	}
+	err = b.conn.why(b.ctx, err)
+	b.done(false)
 	return n, err
 }
 

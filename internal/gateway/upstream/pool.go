@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,13 +30,13 @@ const (
 	maxIdle             = 1024 // maximum number of idle connections
 )
 
-// Pool holds the connections to one upstream. It is an [http.RoundTripper] for requests with a body
-// in memory. It is safe for concurrent use.
+// Pool holds the connections to one upstream. It is safe for concurrent use.
 type Pool struct {
 	address string      // host:port
 	tls     *tls.Config // nil: plain text
 	within  time.Duration
 	idleFor time.Duration
+	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
 	idle []*conn     // the most recently used last
@@ -43,7 +45,7 @@ type Pool struct {
 
 // New returns a pool of connections to the host of an http or https URL.
 func New(u *url.URL, o Options) *Pool {
-	p := &Pool{within: cmp.Or(o.AnswerWithin, defaultAnswerWithin), idleFor: cmp.Or(o.IdleFor, defaultIdleFor)}
+	p := &Pool{within: cmp.Or(o.AnswerWithin, defaultAnswerWithin), idleFor: cmp.Or(o.IdleFor, defaultIdleFor), dialer: new(net.Dialer).DialContext}
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
@@ -62,51 +64,56 @@ func New(u *url.URL, o Options) *Pool {
 }
 
 // RoundTrip implements [http.RoundTripper]. It sends the request to the pool's upstream and ignores
-// the host of its URL.
+// the host of its URL. It reads the body before it sends anything.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
-	return p.Send(req.Context(), req)
+	r := &Request{Method: req.Method, Target: req.URL.RequestURI(), Host: cmp.Or(req.Host, req.URL.Host), Header: req.Header}
+	if req.Body != nil {
+		var err error
+		r.Body, err = io.ReadAll(req.Body)
+		if err = errors.Join(err, req.Body.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return p.Send(req.Context(), r)
 }
 
-// Send is RoundTrip for a request that may outlive its client. client can stop it only before it is
-// written. After that, only the context of the request can stop it.
-func (p *Pool) Send(client context.Context, req *http.Request) (*http.Response, error) {
-	if req.Body != nil {
-		defer func() { _ = req.Body.Close() }() // it is in memory
+// Send sends a request and returns the answer. When the context ends before the answer is read, it
+// ends the request, but see [Request.Outlives].
+func (p *Pool) Send(ctx context.Context, req *Request) (*http.Response, error) {
+	if req.malformed() {
+		return nil, errTarget
 	}
 	for {
-		c, err := p.take(client)
+		c, err := p.take(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if client.Err() != nil {
+		if ctx.Err() != nil {
 			if !p.put(c) {
 				_ = c.Close()
 			}
-			return nil, context.Cause(client)
+			return nil, context.Cause(ctx)
 		}
-		res, err := p.exchange(c, req)
-		if err == nil || !c.used || !c.untouched() || req.Context().Err() != nil || req.GetBody == nil && req.Body != nil {
+		res, err := p.exchange(ctx, c, req)
+		if err == nil || !c.used || !c.untouched() || c.cut.Load() {
 			return res, err
-		}
-		if req.Body != nil {
-			again := *req
-			if again.Body, err = req.GetBody(); err != nil {
-				return nil, err
-			}
-			req = &again
 		}
 	}
 }
 
 // exchange sends a request over a connection. It closes the connection if that fails.
-func (p *Pool) exchange(c *conn, req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	c.stop = context.AfterFunc(ctx, c.interrupt)
+func (p *Pool) exchange(ctx context.Context, c *conn, req *Request) (*http.Response, error) {
+	c.stop = context.AfterFunc(ctx, func() {
+		if req.Outlives == nil || !req.Outlives(context.Cause(ctx)) {
+			c.cut.Store(true)
+			c.interrupt()
+		}
+	})
 	res, err := c.ask(req)
 	if err != nil {
 		c.stop()
 		_ = c.Close()
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, c.why(ctx, err)
 	}
 	if res.Body == http.NoBody {
 		p.done(c, !res.Close)
@@ -142,20 +149,17 @@ func (p *Pool) dial(ctx context.Context, answered time.Time) (*conn, error) {
 	}
 	dialing, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	plain, err := new(net.Dialer).DialContext(dialing, "tcp", p.address)
+	plain, err := p.dialer(dialing, "tcp", p.address)
 	if err != nil {
 		return nil, err
 	}
-	secured := plain
+	s := newSocket(plain)
 	if p.tls != nil {
-		t := tls.Client(plain, p.tls)
-		if err := t.HandshakeContext(dialing); err != nil {
-			_ = plain.Close()
+		if err := s.secure(dialing, p.tls); err != nil {
 			return nil, err
 		}
-		secured = t
 	}
-	c := newConn(secured, plain)
+	c := newConn(s)
 	return c, c.SetDeadline(answered)
 }
 

@@ -207,33 +207,95 @@ func TestTheContextEndsIt(t *testing.T) {
 	}
 }
 
-// TestSend checks that a request without its client is not written, and its connection is kept, and
-// that a request that is written continues.
-func TestSend(t *testing.T) {
-	client, hangUp := context.WithCancel(t.Context())
+// TestOutlives checks that a request without its client is not written, and its connection is kept,
+// and that a request that is written may continue.
+func TestOutlives(t *testing.T) {
+	hungUp := errors.New("hung up")
+	client, hangUp := context.WithCancelCause(t.Context())
+	causes := make(chan error, 1)
 	s := serve(t, func(n int64) answer {
 		if n == 2 {
-			hangUp()
+			hangUp(hungUp)
+			check.ErrorIs(t, <-causes, hungUp)
 		}
 		return answer{ok, keeps}
 	})
 	p := upstream.New(s.url, upstream.Options{})
 	defer p.CloseIdleConnections()
-	for range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url.String(), strings.NewReader("a=b"))
-		check.OK(t, err)
-		res, err := p.Send(client, req)
-		check.OK(t, err)
+	send := func(ctx context.Context) error {
+		res, err := p.Send(ctx, &upstream.Request{
+			Method: http.MethodPost, Target: "/token", Host: "idp.example", Body: []byte("a=b"),
+			Outlives: func(cause error) bool {
+				causes <- cause
+				return true
+			},
+		})
+		if err != nil {
+			return err
+		}
 		_, err = io.Copy(io.Discard, res.Body)
-		check.OK(t, err)
-		check.OK(t, res.Body.Close())
+		return errors.Join(err, res.Body.Close())
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url.String(), strings.NewReader("a=b"))
-	check.OK(t, err)
-	_, err = p.Send(client, req) //nolint:bodyclose // there is none
-	check.Equal(t, "the third one was stopped", errors.Is(err, context.Canceled), true)
-	check.Equal(t, "requests", s.requests.Load(), 2)
+	check.OK(t, send(t.Context()))
+	ended, end := context.WithCancelCause(t.Context())
+	end(hungUp)
+	check.ErrorIs(t, send(ended), hungUp)
 	check.Equal(t, "idle connections", p.Idle(), 1)
+	check.OK(t, send(client))
+	check.Equal(t, "requests", s.requests.Load(), 2)
+}
+
+// TestWire checks what is written for a request.
+func TestWire(t *testing.T) {
+	for name, tc := range map[string]struct {
+		req  upstream.Request
+		want string
+	}{
+		"a form": {
+			upstream.Request{Method: "POST", Target: "/t?x=1", Header: http.Header{"Content-Type": {"a/b"}, "X-A": {"1", "2"}}, Body: []byte("a=b")},
+			"POST /t?x=1 HTTP/1.1\r\nHost: idp\r\nContent-Length: 3\r\nContent-Type: a/b\r\nX-A: 1\r\nX-A: 2\r\n\r\na=b",
+		},
+		"no body":         {upstream.Request{Method: "POST", Target: "/t"}, "POST /t HTTP/1.1\r\nHost: idp\r\nContent-Length: 0\r\n\r\n"},
+		"GET":             {upstream.Request{Method: "GET", Target: "/t"}, "GET /t HTTP/1.1\r\nHost: idp\r\n\r\n"},
+		"GET with a body": {upstream.Request{Method: "GET", Target: "/t", Body: []byte("a")}, "GET /t HTTP/1.1\r\nHost: idp\r\nContent-Length: 1\r\n\r\na"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			check.OK(t, err)
+			t.Cleanup(func() { check.OK(t, l.Close()) })
+			came := make(chan string, 1)
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				b := make([]byte, len(tc.want))
+				n, _ := io.ReadFull(conn, b)
+				_, _ = io.WriteString(conn, ok)
+				came <- string(b[:n])
+			}()
+			p := upstream.New(&url.URL{Scheme: "http", Host: l.Addr().String()}, upstream.Options{AnswerWithin: time.Second})
+			defer p.CloseIdleConnections()
+			tc.req.Host = "idp"
+			res, err := p.Send(t.Context(), &tc.req)
+			check.OK(t, err)
+			check.OK(t, res.Body.Close())
+			check.Equal(t, "request", <-came, tc.want)
+		})
+	}
+}
+
+// TestMalformedTargets checks that nothing is sent for a target that would end the request line.
+func TestMalformedTargets(t *testing.T) {
+	s := serve(t, always(ok))
+	p := upstream.New(s.url, upstream.Options{})
+	for _, target := range []string{"/t HTTP/1.1", "/t?a b", "/t\r\nX: y", "/t\n", "/t\x7f", "/t\x00"} {
+		_, err := p.Send(t.Context(), &upstream.Request{Method: http.MethodPost, Target: target, Host: "idp"}) //nolint:bodyclose // there is none
+		if err == nil || !strings.Contains(err.Error(), "target") {
+			t.Errorf("%q: %v", target, err)
+		}
+	}
+	check.Equal(t, "requests", s.requests.Load(), 0)
 }
 
 // TestAnswersInTime checks that the time limit includes the body.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -26,6 +25,8 @@ type closing struct {
 	noticed  chan struct{}  // the client has closed its end, too; nil: do not wait for it
 	act      func(net.Conn) // called with the TCP connection
 	now, did chan struct{}
+	due      atomic.Bool // it acts before the next write of the client
+	half     bool        // after the first half of that write
 	requests atomic.Int64
 	begun    atomic.Int64 // connections
 }
@@ -75,25 +76,12 @@ func (c *closing) serve(plain, conn net.Conn, first bool) {
 	_ = conn.Close()
 }
 
-// post sends a request with a body. If so is not nil, it acts after a connection is chosen and
-// before anything is written to it.
-func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (status int, err error) {
+// post sends a request with a body.
+func post(t *testing.T, transport http.RoundTripper, to *url.URL) (status int, err error) {
 	t.Helper()
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteHeaders: func() { // to the buffer
-		if so != nil {
-			so.now <- struct{}{}
-			<-so.did
-			if so.noticed != nil {
-				<-so.noticed
-			}
-			so = nil
-		}
-	}})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String()+"/token", strings.NewReader("a=b"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to.String()+"/token", strings.NewReader("a=b"))
 	check.OK(t, err)
-	if _, proxied := transport.(upstream.Resender); proxied {
-		req.GetBody = nil // a proxy has none
-	}
+	req.GetBody = nil // a proxy has none
 	res, err := transport.RoundTrip(req)
 	if err != nil {
 		return 0, err
@@ -104,9 +92,35 @@ func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (
 	return res.StatusCode, nil
 }
 
+// acting is a connection that lets the upstream act before the next request is written.
+type acting struct {
+	*net.TCPConn
+	c *closing
+}
+
+func (a acting) Write(b []byte) (int, error) {
+	begun := 0
+	if a.c.due.CompareAndSwap(true, false) {
+		if a.c.half {
+			begun, _ = a.TCPConn.Write(b[:len(b)/2])
+		}
+		a.c.now <- struct{}{}
+		<-a.c.did
+		if a.c.noticed != nil {
+			<-a.c.noticed
+		}
+	}
+	n, err := a.TCPConn.Write(b[begun:])
+	return begun + n, err
+}
+
+func (c *closing) wrap(conn net.Conn) net.Conn {
+	return acting{conn.(*net.TCPConn), c} //nolint:forcetypeassert // of a TCP dialer
+}
+
 // noticing reports when it is closed.
 type noticing struct {
-	net.Conn
+	acting
 	closed chan<- struct{}
 }
 
@@ -115,7 +129,7 @@ func (n noticing) Close() error {
 	case n.closed <- struct{}{}:
 	default:
 	}
-	return n.Conn.Close()
+	return n.acting.Close()
 }
 
 // TestClosedMeanwhile checks that a request is sent on another connection if the upstream closes
@@ -133,6 +147,10 @@ func TestClosedMeanwhile(t *testing.T) {
 		_ = c.Close()
 	}
 	halfCloses := func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // as above
+	readsHalf := func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 4096))
+		_ = c.Close()
+	}
 	for name, tc := range map[string]struct {
 		act       func(net.Conn)
 		config    *tls.Config
@@ -142,6 +160,8 @@ func TestClosedMeanwhile(t *testing.T) {
 		"closed":                    {closes, nil, false, true},
 		"reset":                     {resets, nil, false, true},
 		"closed at one end":         {halfCloses, nil, false, false},
+		"closed after a half":       {readsHalf, nil, false, false},
+		"TLS, closed after a half":  {readsHalf, serving, false, false},
 		"TLS, closed":               {closes, serving, false, true},
 		"TLS, reset":                {resets, serving, false, true},
 		"TLS, closed at one end":    {halfCloses, serving, false, false},
@@ -152,23 +172,29 @@ func TestClosedMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newClosing(t, tc.config, tc.act)
+			s.half = strings.HasSuffix(name, "half")
 			var transport http.RoundTripper
 			if tc.transport {
 				s.noticed = make(chan struct{}, 2)
 				own := &http.Transport{TLSClientConfig: trusting, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 					c, err := new(net.Dialer).DialContext(ctx, network, address)
-					return noticing{c, s.noticed}, err
+					if err != nil {
+						return nil, err
+					}
+					return noticing{s.wrap(c).(acting), s.noticed}, nil
 				}}
 				transport = upstream.NewResender(own)
 				defer own.CloseIdleConnections()
 			} else {
 				pool := upstream.New(s.url, upstream.Options{TLS: trusting})
+				pool.Wrap(s.wrap)
 				transport = pool
 				defer pool.CloseIdleConnections()
 			}
-			_, err := post(t, transport, s.url, nil)
+			_, err := post(t, transport, s.url)
 			check.OK(t, err)
-			status, err := post(t, transport, s.url, s)
+			s.due.Store(true)
+			status, err := post(t, transport, s.url)
 			if tc.again {
 				check.OK(t, err)
 				check.Equal(t, "status", status, http.StatusOK)
@@ -194,9 +220,9 @@ func TestHalfRead(t *testing.T) {
 	go func() { s.now <- struct{}{} }()
 	pool := upstream.New(s.url, upstream.Options{})
 	defer pool.CloseIdleConnections()
-	_, err := post(t, pool, s.url, nil)
+	_, err := post(t, pool, s.url)
 	check.OK(t, err)
-	if _, err = post(t, pool, s.url, nil); err == nil {
+	if _, err = post(t, pool, s.url); err == nil {
 		t.Error("it was sent again")
 	}
 	check.Equal(t, "connections", s.begun.Load(), 1)

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -27,7 +26,7 @@ func NewResender(t *http.Transport) Resender {
 		if err != nil {
 			return nil, err
 		}
-		return newSocket(plain, plain), nil
+		return newSocket(plain), nil
 	}
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
@@ -38,14 +37,13 @@ func NewResender(t *http.Transport) Resender {
 		if config.ServerName == "" {
 			config.ServerName, _, _ = net.SplitHostPort(address) // the transport always passes host:port
 		}
-		secured := tls.Client(plain, config)
 		ctx, cancel := context.WithTimeout(ctx, dialWithin)
 		defer cancel()
-		if err := secured.HandshakeContext(ctx); err != nil {
-			_ = plain.Close()
+		s := newSocket(plain)
+		if err := s.secure(ctx, config); err != nil {
 			return nil, err
 		}
-		return newSocket(secured, plain), nil
+		return s, nil
 	}
 	return Resender{t}
 }

@@ -1,10 +1,13 @@
 package upstream
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -13,46 +16,68 @@ import (
 // of a request.
 type socket struct {
 	net.Conn
-	raw syscall.RawConn // below the TLS; nil: not available
+	plain *counted // below the TLS
 
 	mu     sync.Mutex
-	wrote  bool // a part of the request was written
-	failed bool // a write failed
-	ended  bool // the upstream has closed its side
-	before tcpState
+	failed bool     // a write failed
+	ended  bool     // the upstream has closed its side
 	after  tcpState // at the time of closing
 	closed bool
 }
 
-// tcpState is the kernel's state of a connection. Zero: unknown.
-type tcpState struct {
-	acked uint64 // bytes that the peer has acknowledged
-	reset bool   // reset, or closed by both ends
+// counted is a TCP connection that counts the bytes written for a request.
+type counted struct {
+	net.Conn
+	raw   syscall.RawConn // nil: not available
+	wrote atomic.Int64
 }
 
-func newSocket(secured, plain net.Conn) *socket {
-	s := &socket{Conn: secured}
+// Write implements [io.Writer].
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wrote.Add(int64(n))
+	return n, err
+}
+
+// tcpState is the kernel's state of a connection. Zero: unknown.
+type tcpState struct {
+	unacked int64 // bytes that were sent, and that the peer has not acknowledged
+	known   bool  // the system reports unacked
+	reset   bool  // reset, or closed by both ends
+}
+
+func newSocket(plain net.Conn) *socket {
+	out := &counted{Conn: plain}
 	if c, ok := plain.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
-			s.raw = raw
+			out.raw = raw
 		}
 	}
-	return s
+	return &socket{Conn: out, plain: out}
+}
+
+// secure begins TLS. It closes the connection if that fails.
+func (s *socket) secure(ctx context.Context, config *tls.Config) error {
+	t := tls.Client(s.plain, config)
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = s.plain.Close()
+		return err
+	}
+	s.Conn = t
+	return nil
 }
 
 // begin is called before each request.
-func (s *socket) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wrote, s.before = false, stateOf(s.raw)
-}
+func (s *socket) begin() { s.plain.wrote.Store(0) }
 
 // Write implements [io.Writer].
 func (s *socket) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wrote, s.failed = s.wrote || n > 0, s.failed || err != nil
+	if err != nil {
+		s.mu.Lock()
+		s.failed = true
+		s.mu.Unlock()
+	}
 	return n, err
 }
 
@@ -75,7 +100,7 @@ func (s *socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.closed, s.after = true, stateOf(s.raw)
+		s.closed, s.after = true, stateOf(s.plain.raw)
 		s.awaitReset()
 	}
 	return s.Conn.Close()
@@ -84,16 +109,20 @@ func (s *socket) Close() error {
 // awaitReset waits for a reset if the upstream has closed its side without acknowledging the
 // written data. The data may still be in transit.
 func (s *socket) awaitReset() {
-	if !s.wrote || !s.ended || s.before.acked == 0 {
+	if s.plain.wrote.Load() == 0 || !s.ended {
 		return
 	}
 	look, began := time.NewTicker(time.Millisecond), time.Now()
 	defer look.Stop()
-	for s.after.acked == s.before.acked && !s.after.reset && time.Since(began) < resetWithin {
+	for s.unread() && !s.after.reset && time.Since(began) < resetWithin {
 		<-look.C
-		s.after = stateOf(s.raw)
+		s.after = stateOf(s.plain.raw)
 	}
 }
+
+// unread reports whether the upstream has acknowledged nothing of the request. Earlier requests
+// were answered, so their data are acknowledged. If one is not, unread is false.
+func (s *socket) unread() bool { return s.after.known && s.after.unacked == s.plain.wrote.Load() }
 
 // untouched reports whether the upstream received nothing of a failed request. It is called after
 // the connection is closed. Either nothing was written, or the upstream had closed the connection
@@ -103,6 +132,5 @@ func (s *socket) awaitReset() {
 func (s *socket) untouched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Earlier requests were acknowledged, so 0 means that the system does not report the number.
-	return !s.wrote || s.ended && s.after.reset && s.after.acked == s.before.acked && s.before.acked > 0
+	return s.plain.wrote.Load() == 0 || s.ended && s.after.reset && s.unread()
 }

@@ -1,0 +1,45 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Request is a request with its body in memory. [Pool.Send] changes nothing in it.
+type Request struct {
+	Method string
+	Target string // path and query; Send refuses spaces and control characters
+	Host   string
+	// Header must not have the fields Host, Content-Length and Transfer-Encoding.
+	Header http.Header
+	Body   []byte
+	// Interim is called with each interim answer (1xx). Nil: they are ignored.
+	Interim func(status int, fields http.Header)
+	// Outlives is called when the context ends after the request was sent, from another goroutine.
+	// It reports whether the request continues. Nil: it does not.
+	Outlives func(cause error) bool
+}
+
+// errTarget is the error of a request whose request line could be read as another one.
+var errTarget = errors.New("upstream: the request target has a space or a control character")
+
+func (r *Request) malformed() bool {
+	return strings.ContainsFunc(r.Target, func(c rune) bool { return c <= ' ' || c == 0x7f })
+}
+
+// write writes the request and flushes w (RFC 9112). Its error is of the connection.
+func (r *Request) write(w *bufio.Writer) error {
+	for _, part := range []string{r.Method, " ", r.Target, " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+		_, _ = w.WriteString(part) // Flush returns the first error
+	}
+	if len(r.Body) > 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		_, _ = w.WriteString("Content-Length: " + strconv.Itoa(len(r.Body)) + "\r\n")
+	}
+	_ = r.Header.Write(w)
+	_, _ = w.WriteString("\r\n")
+	_, _ = w.Write(r.Body)
+	return w.Flush()
+}
