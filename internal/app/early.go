@@ -22,6 +22,7 @@ type earlyRefuser struct {
 		RefuseEarly(ctx context.Context, r *overload.Request) *overload.ShedError
 	}
 	service *grants.Service
+	own     *httpapi.Server
 	drainer *connDrainer
 }
 
@@ -31,20 +32,25 @@ func (e *earlyRefuser) Refusing() bool {
 	return e.shedder.RefusingTokens() && !e.drainer.draining.Load()
 }
 
-// Refuse implements [early.Refuser].
-func (e *earlyRefuser) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
-	asked, ok := e.service.Foresee(&grants.TokenRequest{
-		Credentials: grants.Credentials{ClientID: r.ClientID, Secret: r.Secret},
-		GrantType:   r.Grant, RefreshToken: r.RefreshToken, Code: r.Code,
-	})
+// Refuse implements [early.Refuser]. Early refusals appear in the log and in metrics like requests
+// that net/http has read.
+func (e *earlyRefuser) Refuse(c net.Conn, r *http.Request, form string) (retryAfter time.Duration, body []byte) {
+	received := time.Now()
+	req, ok := httpapi.ReadToken(r, form)
 	if !ok {
-		return 0, false
+		return 0, nil
+	}
+	asked, ok := e.service.Foresee(&req)
+	if !ok {
+		return 0, nil
 	}
 	shed := e.shedder.RefuseEarly(overload.WithConn(context.Background(), c), &asked) //nolint:forbidigo // no request has been read yet
 	if shed == nil {
-		return 0, false
+		return 0, nil
 	}
-	return shed.RetryAfter, true
+	r.RemoteAddr, body = c.RemoteAddr().String(), httpapi.OverloadedBody(shed)
+	e.own.RefusedEarly(r, &req, received, len(body))
+	return shed.RetryAfter, body
 }
 
 // watched returns a listener for clients that limits connections. For this server's own token
@@ -54,20 +60,8 @@ func (e *edge) watched(l net.Listener) net.Listener {
 	if e.base.isGateway() {
 		return l
 	}
-	return early.New(l, e.earlyOptions(&earlyRefuser{e.base.overload.shedder, e.service, e.drainer}))
-}
-
-// earlyOptions returns the options of the listener for clients. Early refusals appear in the log
-// and in metrics like requests that net/http has read.
-func (e *edge) earlyOptions(refuser early.Refuser) early.Options {
-	return early.Options{
-		Path: e.tokenPath(), Refuser: refuser,
-		IdleTimeout: e.http.IdleTimeout,
-		Body: func(after time.Duration) []byte {
-			return httpapi.OverloadedBody(&overload.ShedError{RetryAfter: after, Short: overload.Processor})
-		},
-		Refused: e.own.RefusedEarly,
-	}
+	refuser := &earlyRefuser{e.base.overload.shedder, e.service, e.own, e.drainer}
+	return early.New(l, early.Options{Path: e.tokenPath(), Refuser: refuser, IdleTimeout: e.http.IdleTimeout})
 }
 
 // tokenPath returns the path of the token endpoint.

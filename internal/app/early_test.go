@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,26 +39,33 @@ func TestRefusedEarly(t *testing.T) {
 	_, _, err := CreateClient(t.Context(), r.base.store, clientcfg.Client{ID: "app", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}, time.Now())
 	check.OK(t, err)
 	check.OK(t, r.base.clients.Renew(t.Context(), 0))
-	own := early.Request{ClientID: "shop", Secret: r.secret, Grant: "client_credentials"}
+	own := url.Values{"client_id": {"shop"}, "client_secret": {r.secret}, "grant_type": {"client_credentials"}}
 	for name, tc := range map[string]struct {
-		edit    func(r *early.Request)
+		edit    func(r url.Values)
 		refused bool
 	}{
-		"proven":           {func(*early.Request) {}, true},
-		"a wrong secret":   {func(r *early.Request) { r.Secret += "x" }, false},
-		"no secret":        {func(r *early.Request) { r.Secret = "" }, false},
-		"unknown":          {func(r *early.Request) { r.ClientID = "nobody" }, false},
-		"public":           {func(r *early.Request) { r.ClientID, r.Secret, r.Grant = "app", "", "refresh_token" }, false},
-		"an unknown grant": {func(r *early.Request) { r.Grant = "x" }, false},
-		"a grant not its":  {func(r *early.Request) { r.Grant, r.Code = "authorization_code", "x" }, false},
-		"not our token":    {func(r *early.Request) { r.Grant, r.RefreshToken = "refresh_token", "x" }, false},
-		"password, unread": {func(r *early.Request) { r.Grant = "password" }, false},
+		"proven":         {func(url.Values) {}, true},
+		"a wrong secret": {func(r url.Values) { r.Set("client_secret", r.Get("client_secret")+"x") }, false},
+		"no secret":      {func(r url.Values) { r.Del("client_secret") }, false},
+		"unknown":        {func(r url.Values) { r.Set("client_id", "nobody") }, false},
+		"public": {func(r url.Values) {
+			r.Set("client_id", "app")
+			r.Del("client_secret")
+			r.Set("grant_type", "refresh_token")
+		}, false},
+		"an unknown grant": {func(r url.Values) { r.Set("grant_type", "x") }, false},
+		"a grant not its":  {func(r url.Values) { r.Set("grant_type", "authorization_code"); r.Set("code", "x") }, false},
+		"not our token":    {func(r url.Values) { r.Set("grant_type", "refresh_token"); r.Set("refresh_token", "x") }, false},
+		"password, unread": {func(r url.Values) { r.Set("grant_type", "password") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shedder := &full{}
-			asked := own
-			tc.edit(&asked)
-			after, refused := (&earlyRefuser{shedder: shedder, service: r.edge.service}).Refuse(nil, &asked)
+			asked := maps.Clone(own)
+			tc.edit(asked)
+			request := &http.Request{Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
+			peer, _ := net.Pipe()
+			after, body := (&earlyRefuser{shedder: shedder, service: r.edge.service, own: r.edge.own}).Refuse(peer, request, asked.Encode())
+			refused := body != nil
 			check.Equal(t, "refused", refused, tc.refused)
 			check.Equal(t, "the shedder is asked", shedder.asked != nil, tc.refused)
 			if refused {
@@ -80,8 +89,10 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	refusing := &full{}
-	refuser := &earlyRefuser{shedder: refusing, service: r.edge.service, drainer: r.edge.drainer}
-	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(refuser))) }()
+	refuser := &earlyRefuser{refusing, r.edge.service, r.edge.own, r.edge.drainer}
+	go func() {
+		ended <- s.Serve(early.New(l, early.Options{Path: "/token", Refuser: refuser, IdleTimeout: time.Minute}))
+	}()
 	client := newClient(t, nil)
 	status := func() int { return tokenOf(t, client, "http://"+l.Addr().String(), "shop", r.secret).StatusCode }
 	check.Equal(t, "the first of a connection is read", status(), http.StatusNotFound)

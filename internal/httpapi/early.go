@@ -1,47 +1,47 @@
 package httpapi
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
-	"oauth-server/internal/httpapi/early"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/observe/accesslog"
 	"oauth-server/internal/overload"
 )
 
-// RefusedEarly records a token request that was refused before net/http read it, in the same way as
-// other requests that are refused under overload: it writes a log line, or counts the request among
-// those without one, and calls [Options].Answered.
-func (s *Server) RefusedEarly(f *early.Refusal) {
+// ReadToken returns the token request with this body, as the endpoint would read it. It returns false
+// if the endpoint would refuse it.
+func ReadToken(r *http.Request, body string) (req grants.TokenRequest, ok bool) {
+	if checkContentType(r.Header) != nil {
+		return req, false
+	}
+	p, err := parseParams(body)
+	if err != nil || p.once() != nil {
+		return req, false
+	}
+	req, err = tokenRequest(r.Header, &p)
+	return req, err == nil
+}
+
+// RefusedEarly records a token request that was refused, with a body of sent bytes, before net/http
+// read it. It does so in the same way as for other requests that are refused under overload: it
+// writes a log line, or counts the request among those without one, and calls [Options].Answered.
+func (s *Server) RefusedEarly(r *http.Request, req *grants.TokenRequest, received time.Time, sent int) {
 	ctx := context.Background() //nolint:forbidigo // there is no request context
 	if s.shedLines.Next(ctx) {
-		s.logEarly(f)
+		remote, trusted := s.addresses.Of(r)
+		line := accesslog.Line{
+			Route: s.base + "/token", Status: http.StatusServiceUnavailable, Bytes: int64(sent), Started: received, Remote: remote, Grant: req.GrantType,
+			ClientID: req.Credentials.ClientID, Error: string(oautherr.TemporarilyUnavailable), Busy: true, Shed: string(overload.Processor),
+		}
+		line.Write(s.log, accesslog.Identify(r, http.Header{}, trusted))
 	}
 	if s.o.Answered != nil {
 		s.o.Answered(ctx, Answer{
 			Route: "/token", Method: http.MethodPost, Status: http.StatusServiceUnavailable,
-			GrantType: f.Request.Grant, Error: string(oautherr.TemporarilyUnavailable), Shed: overload.Processor, Duration: time.Since(f.Received),
+			GrantType: req.GrantType, Error: string(oautherr.TemporarilyUnavailable), Shed: overload.Processor, Duration: time.Since(received),
 		})
 	}
-}
-
-// logEarly writes the access log line of a request. It parses the header, which contains the client
-// address, only for this line.
-func (s *Server) logEarly(f *early.Refusal) {
-	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(f.Raw)))
-	if err != nil { // then the peer counts as the client
-		r = &http.Request{Method: http.MethodPost, URL: &url.URL{}}
-	}
-	r.RemoteAddr = f.Remote.String()
-	remote, trusted := s.addresses.Of(r)
-	line := accesslog.Line{
-		Route: s.base + "/token", Status: http.StatusServiceUnavailable, Bytes: int64(f.Sent), Started: f.Received, Remote: remote,
-		Grant: f.Request.Grant, ClientID: f.Request.ClientID, Error: string(oautherr.TemporarilyUnavailable), Busy: true, Shed: string(overload.Processor),
-	}
-	line.Write(s.log, accesslog.Identify(r, http.Header{}, trusted))
 }

@@ -3,10 +3,10 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,7 +18,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/httpapi/early"
 	"oauth-server/internal/limiter/oautherr"
 	"oauth-server/internal/overload"
 )
@@ -192,26 +191,66 @@ func TestPagesLeaveTheShedder(t *testing.T) {
 	}
 }
 
-// refusedEarly returns a request of shop with these fields, refused with a body of 40 bytes.
-func refusedEarly(fields string) *early.Refusal {
-	const body = "grant_type=client_credentials"
-	return &early.Refusal{
-		Request:  early.Request{ClientID: "shop", Secret: secretOf, Grant: "client_credentials"},
-		Raw:      fmt.Appendf(nil, "POST /token HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", fields, len(body), body),
-		Remote:   &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711},
-		Received: time.Now(), Sent: 40,
+// refuseEarly records a request of shop with this header, refused with a body of 40 bytes.
+func refuseEarly(s *httpapi.Server, header http.Header) {
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/token"}, Header: header, RemoteAddr: "192.0.2.1:4711"}
+	req := grants.TokenRequest{Credentials: grants.Credentials{ClientID: "shop", Secret: secretOf}, GrantType: "client_credentials"}
+	s.RefusedEarly(r, &req, time.Now(), 40)
+}
+
+// TestReadToken: a token request is read early as the endpoint reads it.
+func TestReadToken(t *testing.T) {
+	const good = "grant_type=refresh_token&refresh_token=a-b_c&scope=a+b"
+	want := grants.TokenRequest{
+		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: secretOf}, GrantType: "refresh_token", RefreshToken: "a-b_c", Scope: "a b",
+	}
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("shop:"+secretOf))
+	for name, tt := range map[string]struct {
+		header map[string]string
+		body   string
+		ok     bool
+	}{
+		"good":              {map[string]string{}, good, true},
+		"no grant":          {map[string]string{}, "scope=a", false},
+		"no client":         {map[string]string{"Authorization": ""}, good, false},
+		"two secrets":       {map[string]string{}, good + "&client_secret=" + secretOf, false},
+		"two clients":       {map[string]string{}, good + "&client_id=other", false},
+		"bearer":            {map[string]string{"Authorization": "Bearer a"}, good, false},
+		"twice":             {map[string]string{}, good + "&scope=c", false},
+		"JSON":              {map[string]string{"Content-Type": "application/json"}, good, false},
+		"not form-encoded":  {map[string]string{}, good + "&code=%zz", false},
+		"with a charset":    {map[string]string{"Content-Type": formType + "; charset=utf-8"}, good, true},
+		"a compressed body": {map[string]string{"Content-Encoding": "gzip"}, good, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &http.Request{Header: http.Header{"Content-Type": {formType}, "Authorization": {basic}}}
+			for field, value := range tt.header {
+				r.Header.Set(field, value)
+				if value == "" {
+					r.Header.Del(field)
+				}
+			}
+			req, ok := httpapi.ReadToken(r, tt.body)
+			check.Equal(t, "read", ok, tt.ok)
+			if ok {
+				check.Equal(t, "request", req, want)
+			}
+		})
 	}
 }
 
 // A request that was refused before net/http read it has the same log line and metrics as one that
 // was refused later.
 func TestRefusedEarly(t *testing.T) {
-	for name, tt := range map[string]struct{ fields, line string }{
-		"from the peer":        {"X-Forwarded-For: 198.51.100.7\r\nX-Request-Id: abc\r\n", "remote=192.0.2.1 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id="},
-		"through a proxy":      {"X-Forwarded-For: 198.51.100.7\r\nX-Request-Id: abc\r\n", "remote=198.51.100.7 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id=abc\n"},
-		"unfit for net/http":   {"a b: c\r\n", "remote=192.0.2.1 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id="},
-		"with a secret in it":  {"Authorization: Basic " + secretOf + "\r\n", " shed=processor "},
-		"below the issuer's /": {"", " path=/oauth/token status=503 bytes=40 duration_ms=0 "},
+	forwarded := http.Header{"X-Forwarded-For": {"198.51.100.7"}, "X-Request-Id": {"abc"}}
+	for name, tt := range map[string]struct {
+		header http.Header
+		line   string
+	}{
+		"from the peer":        {forwarded, "remote=192.0.2.1 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id="},
+		"through a proxy":      {forwarded, "remote=198.51.100.7 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id=abc\n"},
+		"with a secret in it":  {http.Header{"Authorization": {"Basic " + secretOf}}, " shed=processor "},
+		"below the issuer's /": {http.Header{}, " path=/oauth/token status=503 bytes=40 duration_ms=0 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,7 +260,7 @@ func TestRefusedEarly(t *testing.T) {
 					}
 					o.Issuer = "https://as.example/oauth"
 				})
-				s.RefusedEarly(refusedEarly(tt.fields))
+				refuseEarly(s, tt.header)
 				if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO msg=request method=POST ") || !strings.Contains(got, tt.line) || strings.Contains(got, secretOf) {
 					t.Errorf("log %q, want %q and no secret", got, tt.line)
 				}
@@ -241,7 +280,7 @@ func TestRefusedEarlyFloodIsNotLogged(t *testing.T) {
 		s, log, answers := reporting(t, f, nil)
 		for range 50 {
 			request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
-			s.RefusedEarly(refusedEarly(""))
+			refuseEarly(s, http.Header{})
 		}
 		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated
 		synctest.Wait()

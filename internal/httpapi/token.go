@@ -16,18 +16,27 @@ func (s *Server) token(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !p.has("grant_type") {
-		return invalidRequest("The parameter grant_type is missing.")
-	}
 	c.grantType = p.get("grant_type")
-	credentials, err := readCredentials(c.Request().Header, &p)
+	req, err := tokenRequest(c.Request().Header, &p)
 	if err != nil {
 		return err
 	}
-	c.clientID, credentials.Page = credentials.ClientID, s.pageOf(c.Request())
-	answer, err := s.o.Service.Token(c.ctx(), grants.TokenRequest{
+	c.clientID, req.Credentials.Page, req.Remote = req.Credentials.ClientID, s.pageOf(c.Request()), c.remote
+	answer, err := s.o.Service.Token(c.ctx(), req)
+	if err != nil {
+		return err
+	}
+	return writeToken(c, &answer)
+}
+
+// tokenRequest returns the request with these header fields and parameters, without its origin.
+func tokenRequest(h http.Header, p *params) (grants.TokenRequest, error) {
+	if !p.has("grant_type") {
+		return grants.TokenRequest{}, invalidRequest("The parameter grant_type is missing.")
+	}
+	credentials, err := readCredentials(h, p)
+	return grants.TokenRequest{
 		Credentials:  credentials,
-		Remote:       c.remote,
 		GrantType:    p.get("grant_type"),
 		Scope:        p.get("scope"),
 		Code:         p.get("code"),
@@ -36,11 +45,7 @@ func (s *Server) token(c *call) error {
 		RefreshToken: p.get("refresh_token"),
 		Username:     p.get("username"),
 		Password:     p.get("password"),
-	})
-	if err != nil {
-		return err
-	}
-	return writeToken(c, &answer)
+	}, err
 }
 
 // tokenBody is the answer of RFC 6749 5.1.

@@ -13,41 +13,30 @@ import (
 type Refuser interface {
 	// Refusing reports whether token requests are currently refused. It is called at every read.
 	Refusing() bool
-	// Refuse reports whether a request on a connection is definitely refused, and when the client
-	// should retry. A request that is not refused here is checked again later.
-	Refuse(c net.Conn, r *Request) (retryAfter time.Duration, refused bool)
+	// Refuse returns the JSON body of the answer to a request on a connection, and when the client
+	// should retry. A nil body means that the request is not refused here. It is then checked again
+	// later. form is the body of the request.
+	Refuse(c net.Conn, r *http.Request, form string) (retryAfter time.Duration, body []byte)
 }
 
 // Options configure a [Listener].
 type Options struct {
-	Path    string // of the token endpoint
-	Refuser Refuser
-	// Body returns the JSON body of the answer with this retry time.
-	Body func(retryAfter time.Duration) []byte
-	// Refused is called for each refused request, before its answer is written. It must not block.
-	// Nil disables it.
-	Refused func(*Refusal)
-	// IdleTimeout is that of the server.
-	IdleTimeout time.Duration
-}
-
-// Refusal describes a refused request.
-type Refusal struct {
-	Request  Request
-	Raw      []byte   // the complete request; valid until [Options].Refused returns
-	Remote   net.Addr // the peer
-	Received time.Time
-	Sent     int // size of the answer's body in bytes
+	Path        string // of the token endpoint
+	Refuser     Refuser
+	IdleTimeout time.Duration // of the server
 }
 
 // Listener is a listener with connections that inspect incoming requests.
 type Listener struct {
 	net.Listener
-	o Options
+	o    Options
+	line string // first line of a token request
 }
 
 // New returns a Listener that wraps l.
-func New(l net.Listener, o Options) *Listener { return &Listener{l, o} }
+func New(l net.Listener, o Options) *Listener {
+	return &Listener{l, o, "POST " + o.Path + " HTTP/1.1\r\n"}
+}
 
 // Accept implements [net.Listener].
 func (l *Listener) Accept() (net.Conn, error) {
@@ -55,7 +44,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	looked := &conn{Conn: c, o: &l.o}
+	looked := &conn{Conn: c, of: l}
 	looked.dice.Store(rand.Uint32()) //nolint:gosec // G404: spreads load
 	return looked, nil
 }
@@ -79,7 +68,7 @@ const (
 
 type conn struct {
 	net.Conn
-	o      *Options
+	of     *Listener
 	stage  atomic.Int32
 	buffer int // size of the net/http buffer, which the first read asks for; 0: no read yet
 	dice   atomic.Uint32
@@ -139,21 +128,16 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // look refuses the request at the start of b, if it can be refused early.
 func (c *conn) look(b []byte) (refused bool, err error) {
-	if !c.o.Refuser.Refusing() {
+	if !c.of.o.Refuser.Refusing() {
 		return false, nil
 	}
-	r, ok := parse(b, c.o.Path)
+	r, form, ok := parse(b, c.of.line)
 	if !ok {
 		return false, nil
 	}
-	received := time.Now()
-	after, refused := c.o.Refuser.Refuse(c, &r)
-	if !refused {
+	after, body := c.of.o.Refuser.Refuse(c, r, form)
+	if body == nil {
 		return false, nil
-	}
-	body := c.o.Body(after)
-	if c.o.Refused != nil {
-		c.o.Refused(&Refusal{Request: r, Raw: b, Remote: c.RemoteAddr(), Received: received, Sent: len(body)})
 	}
 	return true, c.refuse(after, body)
 }
@@ -173,5 +157,5 @@ func (c *conn) refuse(after time.Duration, body []byte) error {
 	if err := c.SetWriteDeadline(time.Time{}); err != nil {
 		return err
 	}
-	return c.Conn.SetReadDeadline(now.Add(c.o.IdleTimeout)) // as after any answer
+	return c.Conn.SetReadDeadline(now.Add(c.of.o.IdleTimeout)) // as after any answer
 }
