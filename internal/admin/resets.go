@@ -27,7 +27,7 @@ func (s *Server) resetCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	next, err := s.o.Policies.Change(c.lasting(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+	_, err = s.o.Policies.Change(c.lasting(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		reset, err := clientcfg.ResetCounters(id, user)
 		return clientcfg.Event{
 			At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.Actor(), Action: actionReset, Target: reset.Target, Reason: reason,
@@ -37,7 +37,7 @@ func (s *Server) resetCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.o.Resets.Carried(c.lasting(), next.Version()); err != nil {
+	if err := s.o.Resets.Erase(c.lasting()); err != nil {
 		p := problem.New(http.StatusServiceUnavailable, problem.TypeUnavailable, "Not reset in the store",
 			"this instance has reset the counts, but the store could not; "+
 				"all instances retry while they run; if the counts return, reset them again")

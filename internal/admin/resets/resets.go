@@ -5,12 +5,12 @@ package resets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
@@ -28,15 +28,13 @@ type Eraser interface {
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
-// Resets carries out resets in this process. Every instance drops its unwritten counts, and then
-// removes the stored ones, so after the last instance none of the old counts remain.
+// Resets carries out resets in this process.
 type Resets struct {
 	counters Forgetter
 	store    Eraser
 	log      *slog.Logger
 	wake     chan struct{}
-	stopped  chan struct{} // closed when Run has stopped
-	stop     sync.Once
+	erasing  chan struct{} // holds a value while one caller erases
 
 	mu    sync.Mutex
 	queue []*storedReset
@@ -45,14 +43,13 @@ type Resets struct {
 // storedReset is a reset that has not been applied to the store yet.
 type storedReset struct {
 	clientcfg.Reset
-	ids  []string // clients with counters still to be removed; used only by Run
-	done chan struct{}
+	ids []string // clients with counters still to be removed
 }
 
 // New returns Resets for the counters of this process and the store that shares them. store
 // is nil if they are not shared.
 func New(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
-	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), erasing: make(chan struct{}, 1)}
 }
 
 // CarryOut carries out a reset of the trail; see [clientcfg.PolicyOptions].
@@ -61,7 +58,16 @@ func (r *Resets) CarryOut(reset clientcfg.Reset) {
 	for _, id := range ids {
 		r.forget(id, reset.Username)
 	}
-	r.enqueue(&storedReset{reset, ids, make(chan struct{})})
+	if r.store == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, &storedReset{reset, ids})
+	select {
+	case r.wake <- struct{}{}:
+	default: // already awake
+	}
 }
 
 func (r *Resets) forget(id string, username *string) {
@@ -72,63 +78,37 @@ func (r *Resets) forget(id string, username *string) {
 	}
 }
 
-func (r *Resets) enqueue(reset *storedReset) {
-	if r.store == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = append(r.queue, reset)
-	select {
-	case r.wake <- struct{}{}:
-	default: // already awake
-	}
-}
-
-var errResetsStopped = errors.New("resets: the server is stopping")
-
-// Carried waits until the store has applied all resets up to a version of the policies. It returns
-// an error if ctx or Run ends first.
-func (r *Resets) Carried(ctx context.Context, version int64) error {
-	for reset := r.first(); reset != nil && reset.Version <= version; reset = r.first() {
+// Run applies resets to the store until ctx ends.
+func (r *Resets) Run(ctx context.Context) error {
+	for {
+		_ = r.Erase(ctx) // fails only when ctx ends
 		select {
-		case <-reset.done:
-		case <-r.stopped:
-			return errResetsStopped
 		case <-ctx.Done():
-			return fmt.Errorf("resets: wait for the store: %w", ctx.Err())
+			return nil
+		case <-r.wake:
 		}
 	}
-	return nil
-}
-
-// first returns the oldest reset that has not been applied to the store, or nil.
-func (r *Resets) first() *storedReset {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return nil
-	}
-	return r.queue[0]
 }
 
 // eraseRetry is the pause after a store failure.
 const eraseRetry = time.Second
 
-// Run applies resets to the store until ctx ends.
-func (r *Resets) Run(ctx context.Context) error {
+// Erase applies all resets so far to the store. After a failure it tries again, until ctx ends.
+func (r *Resets) Erase(ctx context.Context) error {
+	select {
+	case r.erasing <- struct{}{}:
+		defer func() { <-r.erasing }()
+	case <-ctx.Done():
+		return fmt.Errorf("resets: wait for the store: %w", ctx.Err())
+	}
 	for {
-		var retry <-chan time.Time
-		if err := r.erase(ctx); err != nil {
-			r.log.LogAttrs(ctx, slog.LevelWarn, "reset counters are still in the store", slog.Any("error", err))
-			retry = time.After(eraseRetry)
-		}
-		select {
-		case <-ctx.Done():
-			r.stop.Do(func() { close(r.stopped) })
+		err := r.erase(ctx)
+		if err == nil {
 			return nil
-		case <-r.wake:
-		case <-retry:
+		}
+		r.log.LogAttrs(ctx, slog.LevelWarn, "reset counters are still in the store", slog.Any("error", err))
+		if !background.Sleep(ctx, eraseRetry) {
+			return err
 		}
 	}
 }
@@ -148,7 +128,16 @@ func (r *Resets) erase(ctx context.Context) error {
 		r.mu.Lock()
 		r.queue = r.queue[1:]
 		r.mu.Unlock()
-		close(reset.done)
 	}
 	return nil
+}
+
+// first returns the oldest reset that has not been applied to the store, or nil.
+func (r *Resets) first() *storedReset {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return nil
+	}
+	return r.queue[0]
 }
