@@ -53,26 +53,21 @@ func (f *accessFlag) unspaced(args cobra.PositionalArgs, name string) cobra.Posi
 	}
 }
 
-// grant lets a new client get tokens for the admin API. It returns an error for a scope that
-// contradicts the level: --admin together with the read scope would grant more than that scope asks
-// for.
-func (f *accessFlag) grant(spec *clientcfg.Client) error {
-	read, write := slices.Contains(spec.Scopes, clientcfg.ScopeLimitsRead), slices.Contains(spec.Scopes, clientcfg.ScopeLimitsWrite)
+// check returns an error for scopes of a new client that contradict the level: --admin together with the
+// read scope would grant more than that scope asks for.
+func (f *accessFlag) check(scopes []string) error {
+	read, write := slices.Contains(scopes, clientcfg.ScopeLimitsRead), slices.Contains(scopes, clientcfg.ScopeLimitsWrite)
 	switch {
 	case f.level == clientcfg.WriteAccess && read && !write:
 		return command.Usagef("--admin adds the scope %s: for a read-only client, use --admin=read", clientcfg.ScopeLimitsWrite)
 	case f.level == clientcfg.ReadAccess && write:
 		return command.Usagef("--admin=read is for a read-only client: leave out the scope %s, or use --admin", clientcfg.ScopeLimitsWrite)
-	case f.level == clientcfg.ReadAccess:
-		clientcfg.MakeReader(spec)
-	case f.level == clientcfg.WriteAccess:
-		clientcfg.MakeOperator(spec)
 	}
 	return nil
 }
 
-// change is [accessFlag.grant] for a registered client. The level read takes its write access away.
-func (f *accessFlag) change(cl *clientcfg.Client) {
+// apply lets a client get tokens for the admin API. The level read takes its write access away.
+func (f *accessFlag) apply(cl *clientcfg.Client) {
 	switch f.level {
 	case clientcfg.ReadAccess:
 		cl.Scopes = slices.DeleteFunc(cl.Scopes, func(s string) bool {

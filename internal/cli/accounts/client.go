@@ -38,8 +38,7 @@ type credentials struct {
 
 func newClientCreate(c *connect.Commands) *cobra.Command {
 	var spec clientcfg.Client
-	var kinds []string
-	admin, given, labels := accessFlag{}, &givenSecret{}, &labelFlags{}
+	e, given := &clientEdit{creates: true}, &givenSecret{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret once",
@@ -47,21 +46,12 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
   oauth-server client create web --public --redirect-uri http://127.0.0.1/callback
   oauth-server client create ops --admin=read
   oauth-server client create desk --admin --public --redirect-uri http://127.0.0.1/callback`,
-		Args: admin.unspaced(command.Takes("ID"), "admin"),
+		Args: e.admin.unspaced(command.Takes("ID"), "admin"),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&kinds, "grant", nil, "`GRANT` that the client may use; repeatable (default depends on --redirect-uri)")
-	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect `URI`, matched exactly except for a loopback port; repeatable")
-	flags.StringArrayVar(&spec.Scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
-	flags.StringArrayVar(&spec.Audience, "audience", nil, "`AUD` claim of its tokens; repeatable (default the issuer)")
-	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
+	e.add(flags, " (default the ID)", " (default depends on --redirect-uri)", ", matched exactly except for a loopback port", " (default the issuer)")
 	flags.BoolVar(&spec.Public, "public", false, "a client without a secret, such as a native or browser app")
-	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "allow authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "let it introspect all access tokens, not only its own")
-	flags.BoolVar(&spec.FirstParty, "first-party", false, "your own app: do not ask its users for consent")
-	admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
 	given.add(flags)
-	labels.add(flags)
 	valid := func() (bool, error) { return false, registry.ValidateClient(spec) }
 	f := c.Creates(cmd, valid, func(ctx context.Context, api *adminclient.Client, _ []string) error {
 		made, secret, err := createClient(ctx, c, api, spec)
@@ -70,16 +60,15 @@ func newClientCreate(c *connect.Commands) *cobra.Command {
 		} else if already {
 			return c.Answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
 		}
-		admin.warn(c.Env, &made)
+		e.admin.warn(c.Env, &made)
 		return showCredentials(c, credentials{ClientID: made.ID, ClientSecret: secret})
 	})
 	f.Later = "Running servers learn about the client within two seconds. Until then they answer invalid_client."
 	return first(cmd, func(args []string) error {
 		spec.ID = args[0]
-		spec.Grants = grantsOf(kinds)
-		err := labels.check()
-		labels.apply(&spec)
-		return errors.Join(err, admin.grant(&spec), given.apply(&spec))
+		err := errors.Join(e.labels.check(), e.admin.check(e.scopes))
+		e.apply(&spec)
+		return errors.Join(err, given.apply(&spec))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// clientEdit holds the flags of client update.
+// clientEdit holds the flags of client create and client update.
 type clientEdit struct {
 	name                          string
 	kinds                         []string
@@ -25,6 +25,22 @@ type clientEdit struct {
 	labels                        labelFlags
 	admin                         accessFlag
 	given                         func(name string) bool
+	creates                       bool // client create
+}
+
+// add adds the flags of a registration. The texts complete the usage of some of them.
+func (e *clientEdit) add(flags *pflag.FlagSet, name, grant, redirect, audience string) {
+	flags.StringVar(&e.name, "name", "", "name on the consent page"+name)
+	flags.StringSliceVar(&e.kinds, "grant", nil, "`GRANT` that the client may use; repeatable"+grant)
+	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect `URI`"+redirect+"; repeatable")
+	flags.StringArrayVar(&e.scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
+	flags.StringArrayVar(&e.audience, "audience", nil, "`AUD` claim of its tokens; repeatable"+audience)
+	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "allow authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&e.resourceServer, "resource-server", false, "let it introspect all access tokens, not only its own")
+	flags.BoolVar(&e.firstParty, "first-party", false, "your own app: do not ask its users for consent")
+	e.labels.add(flags)
+	e.admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
+	e.given = flags.Changed
 }
 
 func newClientUpdate(c *connect.Commands) *cobra.Command {
@@ -40,22 +56,12 @@ sets one label. To change the secret, use rotate-secret.`,
   oauth-server client update ops --admin`,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&e.name, "name", "", "name on the consent page; empty: the ID")
-	flags.StringSliceVar(&e.kinds, "grant", nil, "`GRANT` that the client may use; repeatable")
-	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect `URI`; repeatable")
+	e.add(flags, "; empty: the ID", "", "", "; empty: the issuer")
 	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "redirect `URI` to add; repeatable")
 	flags.StringArrayVar(&e.removeRedirects, "remove-redirect-uri", nil, "redirect `URI` to remove; repeatable")
-	flags.StringArrayVar(&e.scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
 	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "`SCOPE` to add; repeatable")
 	flags.StringArrayVar(&e.removeScopes, "remove-scope", nil, "`SCOPE` to remove; repeatable")
-	flags.StringArrayVar(&e.audience, "audience", nil, "`AUD` claim of its tokens; repeatable; empty: the issuer")
-	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "allow authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&e.resourceServer, "resource-server", false, "let it introspect all access tokens, not only its own")
-	flags.BoolVar(&e.firstParty, "first-party", false, "your own app: do not ask its users for consent")
-	e.labels.add(flags)
 	e.labels.addRemove(flags)
-	e.admin.add(flags, "admin", "let it get tokens for the admin API; --admin=read: to read only")
-	e.given = flags.Changed
 	var edits []string // the flags so far
 	flags.VisitAll(func(f *pflag.Flag) { edits = append(edits, f.Name) })
 	c.Changes(cmd, func(ctx context.Context, api *adminclient.Client, args []string) error {
@@ -84,7 +90,7 @@ func (e *clientEdit) apply(cl *clientcfg.Client) {
 	}
 	replace := func(flag string, list *[]string, by, add, remove []string) {
 		if e.given(flag) {
-			*list = slices.DeleteFunc(slices.Clone(by), func(s string) bool { return s == "" })
+			*list = slices.DeleteFunc(slices.Clone(by), func(s string) bool { return s == "" && !e.creates }) // an empty item empties a list
 		}
 		for _, s := range add {
 			if !slices.Contains(*list, s) {
@@ -106,5 +112,5 @@ func (e *clientEdit) apply(cl *clientcfg.Client) {
 		cl.FirstParty = e.firstParty
 	}
 	e.labels.apply(cl)
-	e.admin.change(cl)
+	e.admin.apply(cl)
 }
