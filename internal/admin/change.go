@@ -142,7 +142,8 @@ func (s *Server) answerTarget(c *call, t targets.Target, p *clientcfg.PolicySnap
 		}
 		view := t.View(p)
 		if candidate, is := view.(adminapi.Candidate); is {
-			candidate.Activity = new(s.activityOf(c.Request().Context(), candidate.ClientID, candidate.Since))
+			recent := s.activity(c.Request().Context())
+			candidate.Activity = activityOf(&recent, candidate.ClientID, candidate.Since)
 			view = candidate
 		}
 		return view, nil

@@ -170,9 +170,10 @@ func (s *Server) listCandidates(c *call) error {
 	}
 	out := adminapi.Candidates{Listed: listed(p, next)}
 	out.Unregistered = slices.DeleteFunc(s.missing(c, names), func(name string) bool { return name == clientcfg.GlobalCandidate })
+	recent := s.activity(c.Request().Context())
 	out.Candidates = each(names, func(name string) adminapi.Candidate {
 		view := targets.CandidateView(p, name)
-		view.Activity = new(s.activityOf(c.Request().Context(), name, view.Since))
+		view.Activity = activityOf(&recent, name, view.Since)
 		return view
 	})
 	return c.answer(out)

@@ -184,9 +184,8 @@ func (c *call) aged(age time.Duration) {
 // activityOf sums up the decisions of the last ten minutes about one client, or about all clients
 // that the candidate for the default limits was tried on. It leaves out decisions from before
 // since, because they belong to an earlier candidate.
-func (s *Server) activityOf(ctx context.Context, name string, since time.Time) adminapi.Activity {
-	r := s.activity(ctx)
-	v := adminapi.Activity{Since: r.Since}
+func activityOf(r *activity.Report, name string, since time.Time) *adminapi.Activity {
+	v := &adminapi.Activity{Since: r.Since}
 	for _, c := range r.Clients {
 		if !c.TriedSince.Equal(since) {
 			c.CandidateCounts = activity.CandidateCounts{}
