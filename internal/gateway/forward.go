@@ -76,13 +76,8 @@ func (x *tokenCall) outgoing(w http.ResponseWriter, r *http.Request, body []byte
 	keepTarget(&to, r)
 	header := maps.Clone(r.Header)
 	removeHopByHop(header)
-	for _, name := range []string{
-		"Accept-Encoding", // the gateway reads the answer
-		"Expect",          // the body was received
-		"Content-Length",
-	} {
-		delete(header, name)
-	}
+	delete(header, "Accept-Encoding") // the gateway reads the answer
+	delete(header, "Expect")          // the body was received
 	client, proxied := g.o.ClientAddr(r)
 	out := &upstream.Request{
 		Method: r.Method, Target: to.RequestURI(), Host: g.setOrigin(header, client, proxied), Header: header, Body: body,

@@ -255,6 +255,10 @@ func TestWire(t *testing.T) {
 			upstream.Request{Method: "POST", Target: "/t?x=1", Header: http.Header{"Content-Type": {"a/b"}, "X-A": {"1", "2"}}, Body: []byte("a=b")},
 			"POST /t?x=1 HTTP/1.1\r\nHost: idp\r\nContent-Length: 3\r\nContent-Type: a/b\r\nX-A: 1\r\nX-A: 2\r\n\r\na=b",
 		},
+		"fields of its own": {
+			upstream.Request{Method: "POST", Target: "/t", Header: http.Header{"Host": {"evil"}, "Content-Length": {"9"}, "Transfer-Encoding": {"chunked"}}, Body: []byte("a")},
+			"POST /t HTTP/1.1\r\nHost: idp\r\nContent-Length: 1\r\n\r\na",
+		},
 		"no body":         {upstream.Request{Method: "POST", Target: "/t"}, "POST /t HTTP/1.1\r\nHost: idp\r\nContent-Length: 0\r\n\r\n"},
 		"GET":             {upstream.Request{Method: "GET", Target: "/t"}, "GET /t HTTP/1.1\r\nHost: idp\r\n\r\n"},
 		"GET with a body": {upstream.Request{Method: "GET", Target: "/t", Body: []byte("a")}, "GET /t HTTP/1.1\r\nHost: idp\r\nContent-Length: 1\r\n\r\na"},

@@ -13,8 +13,7 @@ type Request struct {
 	Method string
 	Target string // path and query; Send refuses spaces and control characters
 	Host   string
-	// Header must not have the fields Host, Content-Length and Transfer-Encoding.
-	Header http.Header
+	Header http.Header // except fields about the host and the length of the body, which Send writes itself
 	Body   []byte
 	// Interim is called with each interim answer (1xx). Nil: they are ignored.
 	Interim func(status int, fields http.Header)
@@ -30,6 +29,9 @@ func (r *Request) malformed() bool {
 	return strings.ContainsFunc(r.Target, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
 
+// own are the fields that write does not take from Header. An HTTP/2 client can send a Host field.
+var own = map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true}
+
 // write writes the request and flushes w (RFC 9112). Its error is of the connection.
 func (r *Request) write(w *bufio.Writer) error {
 	for _, part := range []string{r.Method, " ", r.Target, " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
@@ -38,7 +40,7 @@ func (r *Request) write(w *bufio.Writer) error {
 	if len(r.Body) > 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		_, _ = w.WriteString("Content-Length: " + strconv.Itoa(len(r.Body)) + "\r\n")
 	}
-	_ = r.Header.Write(w)
+	_ = r.Header.WriteSubset(w, own)
 	_, _ = w.WriteString("\r\n")
 	_, _ = w.Write(r.Body)
 	return w.Flush()
