@@ -191,48 +191,32 @@ func (l *Queue) wait(ctx context.Context, w *waiter) (Pass, error) {
 	defer old.Stop()
 	select {
 	case err := <-w.ready:
-		if err != nil || ctx.Err() == nil {
-			return Pass{queue: l, permit: w.permit}, err
-		}
-		w.ready <- nil // settle gives it to another call
+		return Pass{queue: l, permit: w.permit}, err
 	case <-ctx.Done():
 	case <-old.C:
 	}
 	return l.settle(ctx, w)
 }
 
-// settle ends the wait of a call that is too old or has lost its caller, unless the call got
-// a permit in the meantime.
+// settle ends the wait of a call that is too old or has lost its caller, unless the call got a permit
+// or was refused in the meantime.
 func (l *Queue) settle(ctx context.Context, w *waiter) (Pass, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waits := l.queue.remove(w)
-	switch {
-	case ctx.Err() != nil:
-		if waits || !l.giveBack(w) {
-			l.calls.add(w.rank, overload.Abandoned)
-		}
-		return Pass{}, gone(ctx.Err())
-	case waits:
-		return Pass{}, l.refuse(w)
+	if !l.queue.remove(w) {
+		err := <-w.ready
+		return Pass{queue: l, permit: w.permit}, err
 	}
-	err := <-w.ready
-	return Pass{queue: l, permit: w.permit}, err
+	if ctx.Err() != nil {
+		return Pass{}, l.abandon(w)
+	}
+	return Pass{}, l.refuse(w)
 }
 
-// giveBack passes on the permit of a call, if it got one. It reports whether the call was already
-// counted, because it got a permit or was refused.
-func (l *Queue) giveBack(w *waiter) (counted bool) {
-	select {
-	case err := <-w.ready:
-		if err == nil && w.permit != nil {
-			w.permit.Drop()
-			l.advance()
-		}
-		return true
-	default: // next has skipped it
-		return false
-	}
+// abandon counts a call without a caller and returns its error.
+func (l *Queue) abandon(w *waiter) error {
+	l.calls.add(w.rank, overload.Abandoned)
+	return gone(w.ctx.Err())
 }
 
 // Leave ends a call. measured says whether the time since Enter is the latency of an answer of the
@@ -291,8 +275,9 @@ func (l *Queue) advance() {
 	}
 }
 
-// next removes and returns the first waiter with a caller that has not hung up. In dry-run mode it
-// skips waiters that would have been refused by then. It returns nil if there is no such waiter.
+// next removes and returns the first waiter with a caller that has not hung up. It ends the wait of
+// those before it. In dry-run mode it skips waiters that would have been refused by then. It returns
+// nil if there is no such waiter.
 func (l *Queue) next() *waiter {
 	for w := l.queue.first(); w != nil; w = l.queue.first() {
 		l.queue.remove(w)
@@ -301,6 +286,8 @@ func (l *Queue) next() *waiter {
 			_ = l.refuse(w)
 		case w.ghost || w.ctx.Err() == nil:
 			return w
+		default:
+			w.ready <- l.abandon(w)
 		}
 	}
 	return nil
