@@ -123,10 +123,8 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	if p.closed {
 		return // it has killed the child
 	}
-	p.endings.Add(1)
 	p.late.Add(1)
-	go func() {
-		defer p.endings.Done()
+	p.endings.Go(func() {
 		defer p.late.Add(-1)
 		if result, err := p.lateResult(c, task, time.Now().Add(10*patience)); err != nil {
 			c.kill()
@@ -135,7 +133,7 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 			clear(result)
 			p.put(c)
 		}
-	}()
+	})
 }
 
 // lateResult waits for the result of a late child until this process has left it the processors for
@@ -205,40 +203,37 @@ func (p *Pool) expire(c *child) {
 	}
 }
 
-// start starts a child. The child is in all until it has ended.
+// start starts a child and waits until it is ready.
 func (p *Pool) start() (*child, error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, errClosed
-	}
-	p.endings.Add(1)
-	p.mu.Unlock()
-	c, err := launch(p.opts.program, p.opts.environ)
+	c, err := p.launch()
 	if err != nil {
-		p.endings.Done()
 		return nil, err
-	}
-	p.mu.Lock()
-	p.all[c] = struct{}{}
-	closed := p.closed
-	p.mu.Unlock()
-	greeted := make(chan struct{})
-	defer close(greeted)
-	go func() {
-		defer p.endings.Done()
-		c.reap(greeted)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.all, c)
-	}()
-	if closed {
-		c.kill()
 	}
 	if err := c.greet(); err != nil {
 		c.kill()
 		return nil, err
 	}
+	return c, nil
+}
+
+// launch starts a child, unless the pool is closed. The child is in all until it has ended.
+func (p *Pool) launch() (*child, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	c, err := launch(p.opts.program, p.opts.environ)
+	if err != nil {
+		return nil, err
+	}
+	p.all[c] = struct{}{}
+	p.endings.Go(func() {
+		c.reap()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.all, c)
+	})
 	return c, nil
 }
 

@@ -30,6 +30,8 @@ type child struct {
 	ended  chan struct{} // closed when it has ended
 	why    error         // read after ended
 	expiry *time.Timer   // runs while it is idle
+
+	greeted chan struct{} // closed when its greeting was read, or did not come
 }
 
 // launch starts a child.
@@ -51,15 +53,15 @@ func launch(program string, environ []string) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("hashing: start process: %w", err), in.Close(), out.Close())
 	}
-	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{})}, nil
+	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{}), greeted: make(chan struct{})}, nil
 }
 
 // reap waits for the end of the child and closes its pipes, but not before its greeting was read: a
 // child that cannot work sends the reason and ends.
-func (c *child) reap(greeted <-chan struct{}) {
+func (c *child) reap() {
 	c.why = fmt.Errorf("hashing: process ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
 	close(c.ended)
-	<-greeted
+	<-c.greeted
 	_, _ = c.in.Close(), c.out.Close()
 }
 
@@ -72,6 +74,7 @@ func cmpErr(err, otherwise error) error {
 
 // greet waits until the child is ready. The error may be the reason that the child sends.
 func (c *child) greet() error {
+	defer close(c.greeted)
 	said, err := c.answer(startWithin)
 	switch {
 	case err != nil:
