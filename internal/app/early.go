@@ -4,8 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"oauth-server/internal/app/connbound"
@@ -61,16 +59,7 @@ func (e *edge) watched(l net.Listener) net.Listener {
 		return l
 	}
 	refuser := &earlyRefuser{e.base.overload.shedder, e.service, e.own, e.drainer}
-	return early.New(l, early.Options{Path: e.tokenPath(), Refuser: refuser, IdleTimeout: e.http.IdleTimeout})
-}
-
-// tokenPath returns the path of the token endpoint.
-func (e *edge) tokenPath() string {
-	u, err := url.Parse(e.base.issuer)
-	if err != nil {
-		return "" // a running server has a valid issuer
-	}
-	return strings.TrimRight(u.EscapedPath(), "/") + "/token"
+	return early.New(l, early.Options{Path: e.own.TokenPath(), Refuser: refuser, IdleTimeout: e.http.IdleTimeout})
 }
 
 // track is the [http.Server].ConnState of the server for clients.

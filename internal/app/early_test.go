@@ -81,7 +81,7 @@ func TestRefusedEarly(t *testing.T) {
 func TestRefusedEarlyIsSeen(t *testing.T) {
 	var log check.Buffer
 	r := start(t, withOperators(t), &log)
-	check.Equal(t, "path", r.edge.tokenPath(), "/token")
+	check.Equal(t, "path", r.edge.own.TokenPath(), "/token")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	s := &http.Server{

@@ -34,25 +34,30 @@ import (
 
 // edge is the third stage: the servers for clients and operators.
 type edge struct {
-	base    *foundation
-	ready   *readiness
-	http    *http.Server // for clients
-	drainer *connDrainer // drains the connections of http
-	admin   *admin.Server
-	service *grants.Service
-	own     *httpapi.Server    // the endpoints of this server: for clients, or only for operators if this is a gateway
-	gateway *gateway.Gateway   // nil: not a gateway
-	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
-	limiter *limiter.Limiter   // of the gateway; nil: not a gateway
-	envoy   *envoy.Server      // nil: no Envoy protocols
-	ops     *http.Server       // for operators
-	local   *adminlocal.Access // for commands on this machine; nil: not available
+	base      *foundation
+	ready     *readiness
+	http      *http.Server       // for clients
+	addresses *httpapi.Addresses // of clients
+	drainer   *connDrainer       // drains the connections of http
+	admin     *admin.Server
+	service   *grants.Service
+	own       *httpapi.Server    // the endpoints of this server: for clients, or only for operators if this is a gateway
+	gateway   *gateway.Gateway   // nil: not a gateway
+	shared    *sharing.Subjects  // of the gateway; nil: it shares nothing
+	limiter   *limiter.Limiter   // of the gateway; nil: not a gateway
+	envoy     *envoy.Server      // nil: no Envoy protocols
+	ops       *http.Server       // for operators
+	local     *adminlocal.Access // for commands on this machine; nil: not available
 }
 
 // newEdge creates the handlers and their servers without starting them.
 func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
+		addresses: &httpapi.Addresses{
+			TrustedProxies: f.cfg.TrustedProxies.Ranges(), TrustedHeader: http.CanonicalHeaderKey(f.cfg.TrustedHeader),
+			TrustedHops: f.cfg.TrustedHops, Logger: f.log,
+		},
 		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, shedder: &shedWatch{stats: f.overload.shedder.Stats}, storeQueue: f.overload.storeQueue},
 	}
 	if e.service, err = newService(f, l); err != nil {
@@ -153,18 +158,16 @@ func failureLimits(window config.Duration, q config.FailureQuota) attempts.Limit
 func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.Server, error) {
 	f := e.base
 	return httpapi.New(httpapi.Options{
-		Issuer:         f.issuer,
-		Service:        service,
-		Keys:           f.keys,
-		Ready:          func(context.Context) httpapi.Readiness { return e.ready.report(false) },
-		Answered:       f.telemetry.answered,
-		Logger:         f.log,
-		TrustedProxies: f.cfg.TrustedProxies.Ranges(),
-		TrustedHeader:  http.CanonicalHeaderKey(f.cfg.TrustedHeader),
-		TrustedHops:    f.cfg.TrustedHops,
-		LimitedCode:    file.limitedCode,
-		GrantTypes:     grantTypes(f.clients.Directory()),
-		ScopeTexts:     f.cfg.Scopes,
+		Issuer:      f.issuer,
+		Service:     service,
+		Keys:        f.keys,
+		Ready:       func(context.Context) httpapi.Readiness { return e.ready.report(false) },
+		Answered:    f.telemetry.answered,
+		Logger:      f.log,
+		Addresses:   e.addresses,
+		LimitedCode: file.limitedCode,
+		GrantTypes:  grantTypes(f.clients.Directory()),
+		ScopeTexts:  f.cfg.Scopes,
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
@@ -31,15 +29,11 @@ func (e *edge) becomeGateway(l *limiting) error {
 		Counters: l.counters, Policies: func() limiter.Policies { return l.policies.Snapshot() }, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
 	})
 	f.telemetry.WatchWaiting(e.limiter.Waiting)
-	addresses := &httpapi.Addresses{
-		TrustedProxies: f.cfg.TrustedProxies.Ranges(), TrustedHeader: http.CanonicalHeaderKey(f.cfg.TrustedHeader),
-		TrustedHops: f.cfg.TrustedHops, Logger: f.log,
-	}
 	set := &f.cfg.Gateway
 	o := gateway.Options{
 		TokenPaths: set.TokenPath, Limiter: e.limiter, Claim: set.SubjectClaim,
 		Subjects: subject.NewMemory(set.MaxSubjects),
-		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, ClientHost: addresses.Host, LimitedCode: l.file.limitedCode, Logger: f.log,
+		OnError:  gateway.OnError(set.OnError), ClientAddr: e.addresses.Of, ClientHost: e.addresses.Host, LimitedCode: l.file.limitedCode, Logger: f.log,
 		Answered: func(_ context.Context, r gateway.Result) { f.telemetry.GatewayAnswered(r.Outcome.String(), r.Took) },
 		Exchanged: func(x gateway.Exchange) {
 			f.telemetry.GatewayExchanged(x.Token, x.Status, x.Missing, x.Took)

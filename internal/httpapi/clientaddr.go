@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/observe/accesslog"
 )
 
-// The headers that proxies use for the client address, for [Options].TrustedHeader.
+// The headers that proxies use for the client address.
 const (
 	XForwardedFor = "X-Forwarded-For"
 	Forwarded     = "Forwarded" // RFC 7239
@@ -23,12 +23,17 @@ const (
 // canonical maps ::ffff:192.0.2.1 to 192.0.2.1.
 func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// Addresses determines the client address of requests.
+// Addresses determines the client address of requests. The zero value trusts no proxy.
 type Addresses struct {
-	TrustedProxies []netip.Prefix // [Options].TrustedProxies
-	TrustedHeader  string         // [Options].TrustedHeader
-	TrustedHops    int            // [Options].TrustedHops
-	Logger         *slog.Logger
+	TrustedProxies []netip.Prefix // peers with a trusted TrustedHeader and X-Request-Id
+	// TrustedHeader is the header in those proxies' requests that contains the client address:
+	// [XForwardedFor] or [Forwarded]. The proxies must overwrite it or append to it. The other header
+	// is never read.
+	TrustedHeader string
+	// TrustedHops is the maximum number of entries that are read from the end of that header: the
+	// number of trusted proxies in a row.
+	TrustedHops int
+	Logger      *slog.Logger
 
 	fewHops sync.Once
 }

@@ -48,7 +48,9 @@ func (b *behindProxies) remoteOf(peer string, header http.Header) string {
 }
 
 func reading(header string, hops int) func(*httpapi.Options) {
-	return func(o *httpapi.Options) { o.TrustedHeader, o.TrustedHops = header, hops }
+	return func(o *httpapi.Options) {
+		o.Addresses.TrustedHeader, o.Addresses.TrustedHops = cmp.Or(header, httpapi.XForwardedFor), cmp.Or(hops, 1)
+	}
 }
 
 func TestClientAddress(t *testing.T) {

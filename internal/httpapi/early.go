@@ -11,6 +11,9 @@ import (
 	"oauth-server/internal/overload"
 )
 
+// TokenPath returns the path of the token endpoint.
+func (s *Server) TokenPath() string { return s.base + "/token" }
+
 // ReadToken returns the token request with this body, as the endpoint would read it. It returns false
 // if the endpoint would refuse it.
 func ReadToken(r *http.Request, body string) (req grants.TokenRequest, ok bool) {
@@ -31,9 +34,9 @@ func ReadToken(r *http.Request, body string) (req grants.TokenRequest, ok bool) 
 func (s *Server) RefusedEarly(r *http.Request, req *grants.TokenRequest, received time.Time, sent int) {
 	ctx := context.Background() //nolint:forbidigo // there is no request context
 	if s.shedLines.Next(ctx) {
-		remote, trusted := s.addresses.Of(r)
+		remote, trusted := s.o.Addresses.Of(r)
 		line := accesslog.Line{
-			Route: s.base + "/token", Status: http.StatusServiceUnavailable, Bytes: int64(sent), Started: received, Remote: remote, Grant: req.GrantType,
+			Route: s.TokenPath(), Status: http.StatusServiceUnavailable, Bytes: int64(sent), Started: received, Remote: remote, Grant: req.GrantType,
 			ClientID: req.Credentials.ClientID, Error: string(oautherr.TemporarilyUnavailable), Busy: true, Shed: string(overload.Processor),
 		}
 		line.Write(s.log, accesslog.Identify(r, http.Header{}, trusted))

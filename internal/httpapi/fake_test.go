@@ -1,10 +1,12 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -237,11 +239,12 @@ func (f *fake) signedIn(username string) string {
 func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Server {
 	tb.Helper()
 	o := httpapi.Options{
-		Issuer: "http://id.example", Service: f, Keys: f,
+		Issuer: "http://id.example", Service: f, Keys: f, Addresses: &httpapi.Addresses{TrustedHeader: httpapi.XForwardedFor, TrustedHops: 1},
 	}
 	if edit != nil {
 		edit(&o)
 	}
+	o.Addresses.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s, err := httpapi.New(o)
 	check.OK(tb, err)
 	return s

@@ -199,7 +199,7 @@ func FuzzPages(f *testing.F) {
 
 // behindProxy trusts the peer of the tests' requests and 10.0.0.0/8.
 func behindProxy(o *httpapi.Options) {
-	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
+	o.Addresses.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
 }
 
 // FuzzRequestID checks that a trusted proxy's value is used as the ID only if it fits a log line.

@@ -41,7 +41,7 @@ func (s *Server) begin(ec echo.Context) *call {
 	c := &call{Context: ec, started: time.Now()}
 	h := ec.Response().Header()
 	var trusted bool
-	c.remote, trusted = s.addresses.Of(r)
+	c.remote, trusted = s.o.Addresses.Of(r)
 	c.SetRequest(accesslog.Identify(r, h, trusted))
 	h["X-Content-Type-Options"] = headerNosniff
 	if s.https {

@@ -18,7 +18,7 @@ import (
 func trusting(prefixes ...string) func(*httpapi.Options) {
 	return func(o *httpapi.Options) {
 		for _, p := range prefixes {
-			o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(p))
+			o.Addresses.TrustedProxies = append(o.Addresses.TrustedProxies, netip.MustParsePrefix(p))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -33,15 +32,8 @@ type Options struct {
 	Answered func(context.Context, Answer)
 	// Logger gets one line per request and one per internal error. Nil: nothing is logged.
 	Logger *slog.Logger
-	// TrustedProxies are the peers with a trusted TrustedHeader and X-Request-Id. None by default.
-	TrustedProxies []netip.Prefix
-	// TrustedHeader is the header in those proxies' requests that contains the client address:
-	// [XForwardedFor], the default, or [Forwarded]. The proxies must overwrite it or append to it.
-	// The other header is never read.
-	TrustedHeader string
-	// TrustedHops is the maximum number of entries that are read from the end of that header: the
-	// number of trusted proxies in a row. 0 means 1.
-	TrustedHops int
+	// Addresses determines the addresses of clients. Nil: they are those of the peers.
+	Addresses *Addresses
 	// LimitedCode returns the OAuth error code of a 429. Nil: [oautherr.TemporarilyUnavailable].
 	LimitedCode func() oautherr.Code
 	// GrantTypes are published in the metadata. Nil: all but password.
@@ -83,7 +75,7 @@ func (o *Options) setDefaults() {
 	if o.LimitedCode == nil {
 		o.LimitedCode = func() oautherr.Code { return oautherr.TemporarilyUnavailable }
 	}
-	o.TrustedHeader, o.TrustedHops = cmp.Or(o.TrustedHeader, XForwardedFor), cmp.Or(o.TrustedHops, 1)
+	o.Addresses = cmp.Or(o.Addresses, &Addresses{})
 	if o.GrantTypes == nil {
 		o.GrantTypes = []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.ClientCredentials, clientcfg.RefreshToken}
 	}

@@ -30,7 +30,6 @@ type Server struct {
 	// machine holds the paths that always answer in JSON. shared holds the machine paths that
 	// scripts of any website may call.
 	machine, shared map[string]bool
-	addresses       *Addresses
 }
 
 // New returns a Server. It returns an error if the issuer is invalid.
@@ -47,7 +46,6 @@ func New(o Options) (*Server, error) {
 		guard: http.NewCrossOriginProtection(), machine: map[string]bool{}, shared: map[string]bool{},
 	}
 	s.shedLines = accesslog.NewShedLog(s.log)
-	s.addresses = &Addresses{TrustedProxies: o.TrustedProxies, TrustedHeader: o.TrustedHeader, TrustedHops: o.TrustedHops, Logger: s.log}
 	if s.https {
 		s.cookie = "__Host-oauth_session"
 	}

@@ -323,7 +323,7 @@ func TestForwardedHeadersForOperators(t *testing.T) {
 		var log bytes.Buffer
 		s := newServer(t, newFake(), func(o *httpapi.Options) {
 			trusting("192.0.2.0/24")(o)
-			o.TrustedHeader, o.Logger = header, slog.New(slog.NewJSONHandler(&log, nil))
+			o.Addresses.TrustedHeader, o.Logger = header, slog.New(slog.NewJSONHandler(&log, nil))
 		})
 		for want, handler := range map[string]http.Handler{"198.51.100.1": s, "192.0.2.7": s.Operators()} {
 			log.Reset()
