@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +24,22 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the simulations leave much garbage, and little memory is in use
+	goleak.VerifyTestMain(m)
+}
+
+// oneProcessor lets a test run on one processor. With two, a third of the processor time goes into locks
+// of the scheduler, because all goroutines of a simulated cluster wait for the same moments. Tests that check
+// figures need no second one, and of the simulations, which look for lost counts, the first [onAllProcessors] run on all.
+func oneProcessor(t *testing.T) {
+	t.Helper()
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// onAllProcessors is how many simulations of a kind run on all processors.
+const onAllProcessors = 25
 
 // wrapped is a store with parts that a test can replace.
 type wrapped struct {

@@ -39,6 +39,9 @@ func TestStrictSimulation(t *testing.T) {
 	for i := range runs {
 		seed := *simSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			if i >= onAllProcessors {
+				oneProcessor(t)
+			}
 			synctest.Test(t, func(t *testing.T) { simulateStrict(t, seed) })
 			if t.Failed() {
 				t.Logf("again: go test ./internal/syncer -run TestStrictSimulation -seed %d -strictruns 1", seed)
