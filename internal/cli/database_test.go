@@ -270,6 +270,7 @@ func losing(t *testing.T, db []string) []string {
 
 // A change was made, and its answer was lost: the command says that it may have been made, and what to do.
 func TestUnansweredChanges(t *testing.T) {
+	t.Parallel() // it mostly waits
 	db, _ := databaseWithShop(t)
 	on := func(db []string, args string) []string { return append(strings.Fields(args), db...) }
 	addUsers(t, db, "bob")

@@ -15,6 +15,7 @@ import (
 
 // TestGatewayRolloutDoc runs every command of docs/rollout.md at a gateway, as [TestOperatingDoc] does at a server.
 func TestGatewayRolloutDoc(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, tool := range []string{"bash", "curl", "sed", "grep"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("the page needs %s: %v", tool, err)

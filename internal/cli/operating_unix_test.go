@@ -36,6 +36,7 @@ const notRun = 15
 // order, and compares what it prints with what the page shows. Where a page has a
 // comment "test: …", it does that (pageCluster).
 func TestOperatingDoc(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, tool := range []string{"bash", "curl", "sed", "grep"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("the page needs %s: %v", tool, err)

@@ -118,6 +118,7 @@ func writeLimit(t *testing.T, path string, requests int, more ...string) {
 // A configuration file that changes while the server runs: limits are others and no count is lost, an invalid
 // one is refused, and what needs a restart is named; all without a restart.
 func TestConfigurationFileChangesWhileServing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	file := configFile(t, 6)
 	o := newManaged(t, "--config", file)
 	shop := newClient(t, "app", "--data", o.data)
