@@ -2,7 +2,9 @@ package gateway_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -47,4 +49,28 @@ func TestOpaqueTargets(t *testing.T) {
 			"Content-Length: "+strconv.Itoa(len(form))+"\r\n\r\n"+form), http.StatusBadRequest)
 	}
 	w.wantCame(0)
+}
+
+// TestSpacesInTargets checks that nothing is sent for a target with a space, which HTTP/2 allows. The
+// upstream could read a shorter target.
+func TestSpacesInTargets(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(issues("shop", ""))
+	s := httptest.NewUnstartedServer(w.Gateway)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for _, path := range []string{tokenPath, "/userinfo"} {
+		for query, want := range map[string]int{"x": 200, "x HTTP/1.1": 400} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, strings.NewReader(fixedForm))
+			check.OK(t, err)
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.URL.RawQuery = query
+			res, err := s.Client().Do(req)
+			check.OK(t, err)
+			check.OK(t, res.Body.Close())
+			check.Equal(t, "protocol", res.ProtoMajor, 2)
+			check.Equal(t, path+"?"+query, res.StatusCode, want)
+		}
+	}
 }

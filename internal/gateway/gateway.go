@@ -246,6 +246,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve this host.")
 	case !g.inside && r.URL.Opaque != "": // the rest after the scheme would be sent as a target with a host of its own
 		g.reject(w, r, http.StatusBadRequest, "The request target must be a path or a URL with a host.")
+	case !g.inside && strings.Contains(r.RequestURI, " "): // of HTTP/2; the upstream would read another request line
+		g.reject(w, r, http.StatusBadRequest, "The request target must not contain a space.")
 	case g.isToken(r), g.asksNear(w, r):
 		g.token(w, r)
 	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // a tunnel, or the HTTP/2 preface
