@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"oauth-server/internal/limiter/bans"
-	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -21,9 +20,9 @@ func newBans(ctx context.Context, l *limiting) (*bans.Bans, error) {
 
 // banBegan counts and logs a new ban.
 func (l *limiting) banBegan(b bans.Ban, m ratelimit.Mode) {
-	outcome, message := metrics.Banned, "banned for retrying after denials"
+	outcome, message := ratelimit.Banned, "banned for retrying after denials"
 	if m == ratelimit.DryRun {
-		outcome, message = metrics.WouldBan, "would be banned for retrying after denials"
+		outcome, message = ratelimit.WouldBan, "would be banned for retrying after denials"
 	}
 	l.base.telemetry.BanBegan(b.ClientID, outcome)
 	attrs := []slog.Attr{slog.String("client_id", b.ClientID)}

@@ -11,7 +11,6 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/observe/accesslog"
-	"oauth-server/internal/observe/metrics"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -62,17 +61,13 @@ func (d *denials) note(ctx context.Context, now time.Time, x *limiter.Decided) {
 func (d *denials) denial(now time.Time, x *limiter.Decided) (out accesslog.Denial, denied bool) {
 	binding, _ := x.Decision.BindingLimit()
 	out = accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
-	byCandidate := candidateOutcomes[x.Tried.Outcome]
-	inDryRun := slices.Contains([]ratelimit.Outcome{
-		ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay, ratelimit.WouldBan,
-	}, x.Decision.Outcome)
-	switch {
+	switch inDryRun := would(x.Decision.Outcome); {
 	case slices.Contains([]ratelimit.Outcome{ratelimit.Denied, ratelimit.Reused, ratelimit.Delayed, ratelimit.Banned}, x.Decision.Outcome):
-	case !inDryRun && byCandidate == "":
+	case !inDryRun && !would(x.Tried.Outcome):
 		return accesslog.Denial{}, false
 	default:
 		if !inDryRun {
-			out.Outcome, out.Limit = byCandidate, x.Tried.Limit
+			out.Outcome, out.Limit = "candidate_"+x.Tried.Outcome.String(), x.Tried.Limit
 		}
 		var sampled bool
 		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {
@@ -82,13 +77,10 @@ func (d *denials) denial(now time.Time, x *limiter.Decided) (out accesslog.Denia
 	return out, true
 }
 
-// candidateOutcomes maps the outcome of a candidate policy that would not have admitted the request
-// at once to its name.
-var candidateOutcomes = map[ratelimit.Outcome]string{
-	ratelimit.WouldDeny:  metrics.CandidateWouldDeny,
-	ratelimit.WouldReuse: metrics.CandidateWouldReuse,
-	ratelimit.WouldDelay: metrics.CandidateWouldDelay,
-	ratelimit.WouldBan:   metrics.CandidateWouldBan,
+// would reports whether enforcing the limits, or a candidate, would not have admitted the request at
+// once.
+func would(o ratelimit.Outcome) bool {
+	return o == ratelimit.WouldDeny || o == ratelimit.WouldReuse || o == ratelimit.WouldDelay || o == ratelimit.WouldBan
 }
 
 // shown returns the text that stands for the user in the log, and whether it is a hash.

@@ -172,21 +172,21 @@ func (t *telemetry) decided(ctx context.Context, d limiter.Decided) {
 			Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
 		})
 	}
-	if outcome := candidateOutcomes[d.Tried.Outcome]; outcome != "" {
-		t.Decision(d.ClientID, grant, outcome)
+	if would(d.Tried.Outcome) {
+		t.CandidateDecision(d.ClientID, grant, d.Tried.Outcome)
 	}
 	if d.Decision.Outcome == ratelimit.Delayed {
 		t.Delay(d.Waited)
 	}
 	if d.Leased > 0 {
-		t.LeaseWait(plain(d.Decision.Outcome).String(), d.Leased)
+		t.LeaseWait(plain(d.Decision.Outcome), d.Leased)
 	}
 	if d.Decision.Outcome == ratelimit.Passed {
 		return // the mode is off: not even counted
 	}
-	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
+	t.Decision(d.ClientID, grant, d.Decision.Outcome)
 	if d.Decision.Outage {
-		t.OutageDecision(d.ClientID, plain(d.Decision.Outcome).String())
+		t.OutageDecision(d.ClientID, plain(d.Decision.Outcome))
 	}
 	if d.Decision.Soft && plain(d.Decision.Outcome) != ratelimit.Denied {
 		t.SoftWarning(d.ClientID, grant)

@@ -21,11 +21,11 @@ func TestBans(t *testing.T) {
 	m.WatchPolicies(func() metrics.PolicySnapshot { return policies })
 	m.WatchBans(func() bans.Stats { return bans.Stats{Active: 2, Longest: time.Hour, Waiting: 1} })
 	for _, id := range []string{"shop", "app"} {
-		m.Decision(id, "client_credentials", metrics.Allowed)
+		m.Decision(id, "client_credentials", ratelimit.Allowed)
 	}
-	m.Decision("once", "client_credentials", metrics.WouldBan)
-	m.BanBegan("shop", metrics.Banned)
-	m.BanBegan("once", metrics.WouldBan)
+	m.Decision("once", "client_credentials", ratelimit.WouldBan)
+	m.BanBegan("shop", ratelimit.Banned)
+	m.BanBegan("once", ratelimit.WouldBan)
 	page := scrape(t, reg)
 	const decisions, bans = `oauth_ratelimit_decisions_total{client_id="%s",grant_type="client_credentials",outcome="%s"} `, `oauth_ratelimit_bans_total{client_id="%s",outcome="%s"} `
 	showsLines(t, page,

@@ -5,53 +5,25 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"oauth-server/internal/ratelimit"
 )
 
-// The outcomes of a rate limit decision, as values of the label outcome.
-const (
-	Allowed             = "allowed"
-	Denied              = "denied"
-	WouldDeny           = "would_deny"
-	Trusted             = "trusted"
-	Reused              = "reused"
-	WouldReuse          = "would_reuse"
-	Banned              = "banned"
-	WouldBan            = "would_ban"
-	CandidateWouldDeny  = "candidate_would_deny"
-	CandidateWouldReuse = "candidate_would_reuse"
-	Delayed             = "delayed"
-	WouldDelay          = "would_delay"
-	CandidateWouldDelay = "candidate_would_delay"
-	CandidateWouldBan   = "candidate_would_ban"
-)
+// outcomes is the number of outcomes of a rate limit decision.
+const outcomes = ratelimit.WouldBan + 1
 
 // Other is the label value of everything without its own value.
 const Other = "other"
 
-// The label values in use. The last of each counts everything unexpected, which keeps
+// grantNames are the label values of grants. The last one counts everything unexpected, which keeps
 // the totals right and the number of series bounded.
-var (
-	outcomeNames = [...]string{
-		Allowed, Denied, WouldDeny, Reused, WouldReuse, Banned, WouldBan, Delayed, WouldDelay, Trusted,
-		CandidateWouldDeny, CandidateWouldReuse, CandidateWouldDelay, CandidateWouldBan, Other,
-	}
-	grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
-)
+var grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 
 // outageOutcomes are the outcomes of decisions by a limit's on_outage.
-var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
+var outageOutcomes = [...]ratelimit.Outcome{ratelimit.Allowed, ratelimit.Denied, ratelimit.WouldDeny}
 
 // banOutcomes are the outcomes of a ban: in force, or dry-run only.
-var banOutcomes = [...]string{Banned, WouldBan}
-
-// reuseOutcomes are the outcomes that only client_credentials can have.
-var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
-
-// delayOutcomes are the outcomes that only requests of a client with a max_wait can have.
-var delayOutcomes = []string{Delayed, WouldDelay, CandidateWouldDelay}
-
-// deniedIndex is the index of Denied in outcomeNames.
-const deniedIndex = 1
+var banOutcomes = [...]ratelimit.Outcome{ratelimit.Banned, ratelimit.WouldBan}
 
 // indexOf returns the index of name, or the last index.
 func indexOf(names []string, name string) int {
@@ -68,7 +40,8 @@ type client struct {
 	seenHits  uint64      // guarded by clients.mu: hits at the last rotation
 	pinned    atomic.Bool // named by a policy
 	hits      atomic.Uint64
-	decisions [len(grantNames)][len(outcomeNames)]atomic.Uint64
+	decisions [len(grantNames)][outcomes]atomic.Uint64
+	tried     [len(grantNames)][outcomes]atomic.Uint64 // by candidates
 	outage    [len(outageOutcomes)]atomic.Uint64
 	soft      [len(grantNames)]atomic.Uint64
 	issued    [len(grantNames)]atomic.Uint64
@@ -90,7 +63,7 @@ func (c *client) isUsed() bool {
 // usesGrant reports whether any decision was counted for the grant.
 func (c *client) usesGrant(grant int) bool {
 	for o := range c.decisions[grant] {
-		if c.decisions[grant][o].Load() > 0 {
+		if c.decisions[grant][o].Load()+c.tried[grant][o].Load() > 0 {
 			return true
 		}
 	}

@@ -19,9 +19,9 @@ func TestDelays(t *testing.T) {
 	policies := snapshotOf(map[string]ratelimit.Policy{"shop": {MaxWait: &wait}})
 	m.WatchPolicies(func() metrics.PolicySnapshot { return policies })
 	for _, id := range []string{"shop", "app"} {
-		m.Decision(id, "password", metrics.Allowed)
+		m.Decision(id, "password", ratelimit.Allowed)
 	}
-	m.Decision("other-one", "password", metrics.Delayed)
+	m.Decision("other-one", "password", ratelimit.Delayed)
 	families, err := reg.Gather()
 	check.OK(t, err)
 	var got []string

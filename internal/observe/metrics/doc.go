@@ -17,6 +17,6 @@
 //	reg := prometheus.NewRegistry()
 //	m, err := metrics.New(reg, metrics.Options{MaxClients: 200})
 //	…
-//	m.Decision("shop", "client_credentials", metrics.Denied)
+//	m.Decision("shop", "client_credentials", ratelimit.Denied)
 //	// oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 1
 package metrics

@@ -8,28 +8,30 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
-// [WouldDeny], [Reused], [WouldReuse], [Banned], [WouldBan], [Delayed], [WouldDelay] and [Trusted].
-// [CandidateWouldDeny], [CandidateWouldReuse], [CandidateWouldDelay] and [CandidateWouldBan] are
-// counted in addition to one of these. It allocates nothing for a client with a label.
-func (m *Metrics) Decision(clientID, grantType, outcome string) {
-	c := m.clients.of(clientID)
-	c.decisions[indexOf(grantNames[:], grantType)][indexOf(outcomeNames[:], outcome)].Add(1)
+// Decision counts a decision of the limiter. It allocates nothing for a client with a label.
+func (m *Metrics) Decision(clientID, grantType string, o ratelimit.Outcome) {
+	m.clients.of(clientID).decisions[indexOf(grantNames[:], grantType)][o].Add(1)
+}
+
+// CandidateDecision counts a request that a candidate would not have admitted at once, in addition to
+// [Metrics.Decision].
+func (m *Metrics) CandidateDecision(clientID, grantType string, o ratelimit.Outcome) {
+	m.clients.of(clientID).tried[indexOf(grantNames[:], grantType)][o].Add(1)
 }
 
 // OutageDecision counts a decision by a limit's on_outage, in addition to [Metrics.Decision]. The
-// outcome is one of [Allowed], [Denied] and [WouldDeny]. Others are not counted. It allocates
-// nothing for a client with a label.
-func (m *Metrics) OutageDecision(clientID, outcome string) {
-	if i := slices.Index(outageOutcomes[:], outcome); i >= 0 {
+// outcome is Allowed, Denied or WouldDeny. Others are not counted. It allocates nothing for a client
+// with a label.
+func (m *Metrics) OutageDecision(clientID string, o ratelimit.Outcome) {
+	if i := slices.Index(outageOutcomes[:], o); i >= 0 {
 		m.clients.of(clientID).outage[i].Add(1)
 	}
 }
 
 // LeaseWait counts a request that waited for permits of a strict limit or for the first read of its key.
-// The outcome is [Allowed] or [Denied].
-func (m *Metrics) LeaseWait(outcome string, waited time.Duration) {
-	m.leaseWait.WithLabelValues(outcomeNames[indexOf(outcomeNames[:], outcome)]).Observe(waited.Seconds())
+// The outcome is Allowed or Denied.
+func (m *Metrics) LeaseWait(o ratelimit.Outcome, waited time.Duration) {
+	m.leaseWait.WithLabelValues(o.String()).Observe(waited.Seconds())
 }
 
 // Delay observes how long a request waited in the queue.
@@ -55,9 +57,11 @@ func (m *Metrics) Issued(clientID, grantType string, wasted bool) {
 	}
 }
 
-// BanBegan counts a ban. The outcome is [Banned], or [WouldBan] for a ban in dry-run mode only.
-func (m *Metrics) BanBegan(clientID, outcome string) {
-	m.clients.of(clientID).bans[indexOf(banOutcomes[:], outcome)].Add(1)
+// BanBegan counts a ban: one in force if o is Banned, or one in dry-run mode only if it is WouldBan.
+func (m *Metrics) BanBegan(clientID string, o ratelimit.Outcome) {
+	if i := slices.Index(banOutcomes[:], o); i >= 0 {
+		m.clients.of(clientID).bans[i].Add(1)
+	}
 }
 
 // Usage records the share of its limit that a key of the client uses now, where 1 is the limit.
@@ -117,12 +121,14 @@ func (c *client) emit(emit emit, now time.Time, waits, banned bool) {
 	emit(usageInfo, c.usage.load(now), c.label)
 	for g, grant := range grantNames {
 		used := c.usesGrant(g)
-		for o, outcome := range outcomeNames {
-			n := c.decisions[g][o].Load()
-			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome) ||
-				!waits && slices.Contains(delayOutcomes, outcome) || !banned && (slices.Contains(banOutcomes[:], outcome) || outcome == CandidateWouldBan)
-			if n > 0 || (used && !impossible) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
-				emit(decisionsInfo, float64(n), c.label, grant, outcome)
+		for o := range outcomes {
+			possible := used && isPossible(o, grant, waits, banned)
+			n, tried := c.decisions[g][o].Load(), c.tried[g][o].Load()
+			if n > 0 || possible || c.pinned.Load() && o == ratelimit.Denied && grant != Other {
+				emit(decisionsInfo, float64(n), c.label, grant, o.String())
+			}
+			if tried > 0 || possible && (o == ratelimit.WouldDeny || o == ratelimit.WouldReuse || o == ratelimit.WouldDelay || o == ratelimit.WouldBan) {
+				emit(decisionsInfo, float64(tried), c.label, grant, "candidate_"+o.String())
 			}
 		}
 		if n := c.soft[g].Load(); used || n > 0 {
@@ -135,14 +141,29 @@ func (c *client) emit(emit emit, now time.Time, waits, banned bool) {
 	}
 	for o, outcome := range banOutcomes {
 		if n := c.bans[o].Load(); banned || n > 0 {
-			emit(bansInfo, float64(n), c.label, outcome)
+			emit(bansInfo, float64(n), c.label, outcome.String())
 		}
 	}
 	if !c.isUsed() {
 		return
 	}
 	for o, outcome := range outageOutcomes {
-		emit(outageDecisionsInfo, float64(c.outage[o].Load()), c.label, outcome)
+		emit(outageDecisionsInfo, float64(c.outage[o].Load()), c.label, outcome.String())
+	}
+}
+
+// isPossible reports whether a decision on a request with the grant can have the outcome: only
+// client_credentials get a token again, and only some clients have requests that wait or are banned.
+func isPossible(o ratelimit.Outcome, grant string, waits, banned bool) bool {
+	switch o {
+	case ratelimit.Reused, ratelimit.WouldReuse:
+		return grant == "client_credentials"
+	case ratelimit.Delayed, ratelimit.WouldDelay:
+		return waits
+	case ratelimit.Banned, ratelimit.WouldBan:
+		return banned
+	default:
+		return o != ratelimit.Passed
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/observe/metrics"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/ratelimit/counting"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
@@ -60,11 +61,11 @@ func exercise(m *metrics.Metrics) {
 	m.Delay(time.Second)
 	m.PasswordHashed(true)
 	m.WatchConfig(func() metrics.Config { return metrics.Config{Limits: "00000000000000ff"} })
-	m.Decision("shop", "client_credentials", metrics.Denied)
-	m.LeaseWait(metrics.Allowed, 20*time.Millisecond)
+	m.Decision("shop", "client_credentials", ratelimit.Denied)
+	m.LeaseWait(ratelimit.Allowed, 20*time.Millisecond)
 	m.SoftWarning("shop", "client_credentials")
 	m.Issued("shop", "client_credentials", true)
-	m.BanBegan("shop", metrics.Banned)
+	m.BanBegan("shop", ratelimit.Banned)
 	m.WatchBans(func() bans.Stats { return bans.Stats{Active: 2, Longest: time.Hour, Waiting: 1} })
 	m.Usage("shop", 0.9)
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
@@ -120,10 +121,10 @@ func TestNamesFollowThePrometheusConventions(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	for range 3 {
-		m.Decision("shop", "client_credentials", metrics.Allowed)
+		m.Decision("shop", "client_credentials", ratelimit.Allowed)
 	}
-	m.Decision("shop", "client_credentials", metrics.Denied)
-	m.Decision("shop", "urn:made-up", "made-up")
+	m.Decision("shop", "client_credentials", ratelimit.Denied)
+	m.Decision("shop", "urn:made-up", ratelimit.Allowed)
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted after a wait), would_delay (dry-run), banned, would_ban (dry-run), trusted. The candidate_ outcomes (candidate_would_deny, _reuse, _delay, _ban) are counted in addition to one of these.
 # TYPE oauth_ratelimit_decisions_total counter
@@ -135,10 +136,9 @@ oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials"
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="trusted"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_deny"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_reuse"} 0
-oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="allowed"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="allowed"} 1
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="candidate_would_deny"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="denied"} 0
-oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="other"} 1
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="trusted"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="would_deny"} 0
 `), "oauth_ratelimit_decisions_total"))
@@ -167,13 +167,13 @@ oauth_tokens_wasted_total{client_id="shop",grant_type="refresh_token"} 0
 // exported from 0 on for a client that was seen.
 func TestOutageDecisions(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 1})
-	m.Decision("shop", "client_credentials", metrics.Allowed)
-	m.OutageDecision("shop", metrics.Allowed)
-	m.OutageDecision("shop", metrics.Denied)
-	m.OutageDecision("shop", metrics.Denied)
-	m.OutageDecision("shop", metrics.Trusted) // a trusted client is never decided by a limit
-	m.Decision("app", "client_credentials", metrics.WouldDeny)
-	m.OutageDecision("app", metrics.WouldDeny)
+	m.Decision("shop", "client_credentials", ratelimit.Allowed)
+	m.OutageDecision("shop", ratelimit.Allowed)
+	m.OutageDecision("shop", ratelimit.Denied)
+	m.OutageDecision("shop", ratelimit.Denied)
+	m.OutageDecision("shop", ratelimit.Trusted) // a trusted client is never decided by a limit
+	m.Decision("app", "client_credentials", ratelimit.WouldDeny)
+	m.OutageDecision("app", ratelimit.WouldDeny)
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP oauth_ratelimit_outage_decisions_total Decisions by a limit's on_outage (share or deny) while counts cannot be shared: allowed, denied, would_deny (dry-run). The last two include requests that got the last token again.
 # TYPE oauth_ratelimit_outage_decisions_total counter
@@ -189,7 +189,7 @@ oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 0
 func TestPolicies(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	m.WatchPolicies(policies)
-	m.Decision("newcomer", "password", metrics.Allowed)
+	m.Decision("newcomer", "password", ratelimit.Allowed)
 	page := scrape(t, reg)
 	showsLines(t, page,
 		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-second"} 2`,
@@ -216,9 +216,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	m.WatchPolicies(manyPolicies(1000))
 	for i := range 10_000 {
 		name := "name" + strconv.Itoa(i)
-		m.Decision(name, name, name)
-		m.OutageDecision(name, name)
-		m.OutageDecision(name, metrics.Denied)
+		m.Decision(name, name, ratelimit.Allowed)
+		m.OutageDecision(name, ratelimit.Denied)
 		m.SoftWarning(name, name)
 		m.Issued(name, name, true)
 		m.Usage(name, 1)
@@ -356,8 +355,8 @@ func TestASecondSetOnOneRegistryIsRefused(t *testing.T) {
 func TestAWarmClientIsCountedWithoutAllocation(t *testing.T) {
 	m, _ := newMetrics(t, metrics.Options{MaxClients: 10})
 	count := func() {
-		m.Decision("shop", "client_credentials", metrics.Allowed)
-		m.OutageDecision("shop", metrics.Allowed)
+		m.Decision("shop", "client_credentials", ratelimit.Allowed)
+		m.OutageDecision("shop", ratelimit.Allowed)
 		m.SoftWarning("shop", "client_credentials")
 		m.Usage("shop", 0.5)
 		m.Token("client_credentials", "")
