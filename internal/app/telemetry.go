@@ -21,7 +21,6 @@ import (
 	"oauth-server/internal/observe/tracing"
 	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer"
 )
 
 func levelOf(cfg config.Log) (level slog.Level) {
@@ -155,11 +154,6 @@ func (t *telemetry) Unreadable(table, key string, err error) {
 		}
 		t.log.Warn("stored record is unreadable; see oauth-server records", attrs...)
 	}
-}
-
-// Call implements [syncer.Observer].
-func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error) {
-	t.SyncCall(string(op), items, took, err != nil)
 }
 
 // decided counts a decision of the limiter and adds it to the trace of the request.

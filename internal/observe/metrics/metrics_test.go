@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -71,7 +72,7 @@ func exercise(m *metrics.Metrics) {
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")
 	storeCall(context.Background(), m, "load", true)
-	m.SyncCall(metrics.CommandWrite, 10, time.Millisecond, false)
+	m.Call(syncer.OpWrite, 10, time.Millisecond, nil)
 	m.WatchConnections(func() []metrics.Connections { return []metrics.Connections{{Listener: "clients", Open: 1, Most: 2}} })
 	m.Panic("syncer")
 }
@@ -224,7 +225,6 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.Token(name, name)
 		m.Request(metrics.Request{Route: "/token", Method: name, Code: i})
 		m.GatewayExchanged(i%2 == 0, i, "", time.Second)
-		m.SyncCall(name, 1, 0, true)
 	}
 	series := map[string]int{}
 	families, err := reg.Gather()
@@ -244,7 +244,6 @@ func TestSeriesAreBounded(t *testing.T) {
 		"oauth_token_responses_total":             5 * 11,
 		"oauth_gateway_upstream_duration_seconds": 2 * 501,
 		"oauth_http_request_db_calls":             1,
-		"oauth_sync_commands_total":               5,
 	} {
 		if series[name] > bound {
 			t.Errorf("%s has %d series, more than %d", name, series[name], bound)
@@ -268,8 +267,8 @@ func TestStoreCallsAreCountedPerRequest(t *testing.T) {
 
 func TestSync(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{})
-	m.SyncCall(metrics.CommandWrite, 12, time.Millisecond, true)
-	m.SyncCall(metrics.CommandClock, 1, time.Millisecond, false)
+	m.Call(syncer.OpWrite, 12, time.Millisecond, errors.New("away"))
+	m.Call(syncer.OpClock, 1, time.Millisecond, nil)
 	m.SyncLeftover(7)
 	m.WatchSync(func() syncer.Stats {
 		return syncer.Stats{

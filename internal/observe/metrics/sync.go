@@ -6,33 +6,22 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// The commands of the syncer, as values of the label command.
-const (
-	CommandWrite = "write" // a bulk of writes
-	CommandRead  = "read"  // reads documents
-	CommandClock = "clock" // reads the clock
-	CommandBeat  = "beat"  // writes the heartbeat of the instance
-)
-
-var syncCommands = [...]string{CommandWrite, CommandRead, CommandClock, CommandBeat, Other}
-
 // expectSync makes the syncer's series begin at 0, so increase() sees the first event of each.
 func (m *Metrics) expectSync() {
-	for _, c := range syncCommands[:len(syncCommands)-1] {
-		m.commands.WithLabelValues(c)
-		m.commandFails.WithLabelValues(c)
+	for _, op := range syncer.Ops() {
+		m.commands.WithLabelValues(string(op))
+		m.commandFails.WithLabelValues(string(op))
 	}
 }
 
-// SyncCall counts one command to the database: one of the Command constants, the number of keys in
-// it, its duration, and whether it failed as a whole.
-func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed bool) {
-	command = syncCommands[indexOf(syncCommands[:], command)]
+// Call implements [syncer.Observer]: it counts one command to the database.
+func (m *Metrics) Call(op syncer.Op, keys int, took time.Duration, err error) {
+	command := string(op)
 	m.commands.WithLabelValues(command).Inc()
-	if failed {
+	if err != nil {
 		m.commandFails.WithLabelValues(command).Inc()
 	}
-	if command == CommandWrite || command == CommandRead {
+	if op == syncer.OpWrite || op == syncer.OpRead {
 		m.bulkSize.WithLabelValues(command).Observe(float64(keys))
 		m.bulkDuration.WithLabelValues(command).Observe(took.Seconds())
 	}
