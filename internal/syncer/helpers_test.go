@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// oneProcessor lets a test run on one processor. With two, a third of the processor time goes into locks
+// oneProcessor lets a test run on one processor. With two, a fifth of the processor time goes into locks
 // of the scheduler, because all goroutines of a simulated cluster wait for the same moments. Tests that check
 // figures need no second one, and of the simulations, which look for lost counts, the first [onAllProcessors] run on all.
 func oneProcessor(t *testing.T) {
