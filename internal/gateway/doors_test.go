@@ -74,3 +74,18 @@ func TestSpacesInTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestNoContentOverHTTP2 checks that an answer without a body passes over HTTP/2.
+func TestNoContentOverHTTP2(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) })
+	s := httptest.NewUnstartedServer(w.Gateway)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	res, err := s.Client().Post(s.URL+tokenPath, "application/x-www-form-urlencoded", strings.NewReader(fixedForm))
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	check.Equal(t, "protocol", res.ProtoMajor, 2)
+	check.Equal(t, "status", res.StatusCode, http.StatusNoContent)
+}

@@ -43,7 +43,9 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	maps.Copy(w.Header(), res.Header)
 	x.got(ctx, status, read)
 	w.WriteHeader(status)
-	_, err = w.Write(read)
+	if len(read) > 0 { // a 204 has no body, and HTTP/2 accepts none, not even an empty one
+		_, err = w.Write(read)
+	}
 	if err == nil && len(read) > subject.MaxAnswer {
 		_, err = io.Copy(w, res.Body)
 	}
