@@ -140,7 +140,7 @@ func (g *Gateway) pathsAttr() slog.Attr { return slog.Any("token_path", g.o.Toke
 
 // tokenEndpoint reads the metadata at a path of the upstream and returns its token_endpoint.
 func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error) {
-	req := &upstream.Request{Method: http.MethodGet, Target: (&url.URL{Path: at}).RequestURI(), Header: http.Header{}}
+	req := &upstream.Request{Method: http.MethodGet, Target: (&url.URL{Path: at}).RequestURI(), Header: http.Header{"User-Agent": {"oauth-server"}}}
 	req.Host = g.setOrigin(req.Header, netip.Addr{}, false)
 	res, err := g.tokens.Send(ctx, req)
 	if err != nil {

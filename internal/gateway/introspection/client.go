@@ -102,6 +102,7 @@ func (c *Client) ask(ctx context.Context, accessToken string) ([]byte, error) {
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "oauth-server")
 	if c.authorization != "" {
 		req.Header.Set("Authorization", c.authorization)
 	}

@@ -25,6 +25,7 @@ type conn struct {
 	*socket
 	used  bool          // by an earlier request
 	cut   atomic.Bool   // the context of the request has ended it
+	gone  atomic.Bool   // the context has ended, and the request has outlived it
 	in    *bufio.Reader // reads from conn, see Read
 	out   *bufio.Writer
 	left  int64       // bytes that may still be read

@@ -103,11 +103,14 @@ func (p *Pool) Send(ctx context.Context, req *Request) (*http.Response, error) {
 
 // exchange sends a request over a connection. It closes the connection if that fails.
 func (p *Pool) exchange(ctx context.Context, c *conn, req *Request) (*http.Response, error) {
+	c.gone.Store(false)
 	c.stop = context.AfterFunc(ctx, func() {
-		if req.Outlives == nil || !req.Outlives(context.Cause(ctx)) {
-			c.cut.Store(true)
-			c.interrupt()
+		if req.Outlives != nil && req.Outlives(context.Cause(ctx)) {
+			c.gone.Store(true)
+			return
 		}
+		c.cut.Store(true)
+		c.interrupt()
 	})
 	res, err := c.ask(req)
 	if err != nil {
@@ -165,7 +168,7 @@ func (p *Pool) dial(ctx context.Context, answered time.Time) (*conn, error) {
 
 // done is called when the answer on a connection has been read or abandoned.
 func (p *Pool) done(c *conn, keep bool) {
-	if uninterrupted := c.stop(); !uninterrupted || !keep || c.in.Buffered() > 0 || !p.put(c) {
+	if uninterrupted := c.stop() || c.gone.Load(); !uninterrupted || !keep || c.in.Buffered() > 0 || !p.put(c) {
 		_ = c.Close()
 	}
 }

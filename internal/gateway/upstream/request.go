@@ -34,7 +34,7 @@ var own = map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encodi
 
 // write writes the request and flushes w (RFC 9112). Its error is of the connection.
 func (r *Request) write(w *bufio.Writer) error {
-	for _, part := range []string{r.Method, " ", r.Target, " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+	for _, part := range []string{r.Method, " ", r.Target, " HTTP/1.1\r\nHost: ", withoutZone(r.Host), "\r\n"} {
 		_, _ = w.WriteString(part) // Flush returns the first error
 	}
 	if len(r.Body) > 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -44,4 +44,14 @@ func (r *Request) write(w *bufio.Writer) error {
 	_, _ = w.WriteString("\r\n")
 	_, _ = w.Write(r.Body)
 	return w.Flush()
+}
+
+// withoutZone removes the zone of an IPv6 address, which has a meaning on this machine only (RFC 6874
+// section 1).
+func withoutZone(host string) string {
+	address, rest, _ := strings.Cut(host, "%")
+	if _, port, found := strings.Cut(rest, "]"); found {
+		return address + "]" + port
+	}
+	return host
 }

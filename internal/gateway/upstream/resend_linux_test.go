@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -33,7 +34,12 @@ type closing struct {
 
 func newClosing(t *testing.T, config *tls.Config, act func(net.Conn)) *closing {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	smallest := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { // so that a request does not fit into the window
+		return c.Control(func(fd uintptr) {
+			check.OK(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1))
+		})
+	}}
+	l, err := smallest.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	t.Cleanup(func() { check.OK(t, l.Close()) })
 	c := &closing{url: &url.URL{Scheme: "http", Host: l.Addr().String()}, act: act, now: make(chan struct{}), did: make(chan struct{})}
@@ -79,7 +85,7 @@ func (c *closing) serve(plain, conn net.Conn, first bool) {
 // post sends a request with a body.
 func post(t *testing.T, transport http.RoundTripper, to *url.URL) (status int, err error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to.String()+"/token", strings.NewReader("a=b"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to.String()+"/token", strings.NewReader(strings.Repeat("a", 3000)))
 	check.OK(t, err)
 	req.GetBody = nil // a proxy has none
 	res, err := transport.RoundTrip(req)

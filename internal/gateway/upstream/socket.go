@@ -17,6 +17,7 @@ import (
 type socket struct {
 	net.Conn
 	plain *counted // below the TLS
+	begun int64    // bytes written before the request
 
 	mu     sync.Mutex
 	failed bool     // a write failed
@@ -25,7 +26,7 @@ type socket struct {
 	closed bool
 }
 
-// counted is a TCP connection that counts the bytes written for a request.
+// counted is a TCP connection that counts the bytes written.
 type counted struct {
 	net.Conn
 	raw   syscall.RawConn // nil: not available
@@ -41,9 +42,8 @@ func (c *counted) Write(b []byte) (int, error) {
 
 // tcpState is the kernel's state of a connection. Zero: unknown.
 type tcpState struct {
-	unacked int64 // bytes that were sent, and that the peer has not acknowledged
-	known   bool  // the system reports unacked
-	reset   bool  // reset, or closed by both ends
+	acked uint64 // bytes that the peer has acknowledged, and one more for the handshake
+	reset bool   // reset, or closed by both ends
 }
 
 func newSocket(plain net.Conn) *socket {
@@ -68,7 +68,7 @@ func (s *socket) secure(ctx context.Context, config *tls.Config) error {
 }
 
 // begin is called before each request.
-func (s *socket) begin() { s.plain.wrote.Store(0) }
+func (s *socket) begin() { s.begun = s.plain.wrote.Load() }
 
 // Write implements [io.Writer].
 func (s *socket) Write(b []byte) (int, error) {
@@ -109,7 +109,7 @@ func (s *socket) Close() error {
 // awaitReset waits for a reset if the upstream has closed its side without acknowledging the
 // written data. The data may still be in transit.
 func (s *socket) awaitReset() {
-	if s.plain.wrote.Load() == 0 || !s.ended {
+	if s.unwritten() || !s.ended {
 		return
 	}
 	look, began := time.NewTicker(time.Millisecond), time.Now()
@@ -120,9 +120,12 @@ func (s *socket) awaitReset() {
 	}
 }
 
+// unwritten reports whether nothing of the request was written.
+func (s *socket) unwritten() bool { return s.plain.wrote.Load() == s.begun }
+
 // unread reports whether the upstream has acknowledged nothing of the request. Earlier requests
-// were answered, so their data are acknowledged. If one is not, unread is false.
-func (s *socket) unread() bool { return s.after.known && s.after.unacked == s.plain.wrote.Load() }
+// were answered, so they were acknowledged. If one was not, unread is false.
+func (s *socket) unread() bool { return s.after.acked > 0 && int64(s.after.acked-1) == s.begun } //nolint:gosec // bytes of one connection
 
 // untouched reports whether the upstream received nothing of a failed request. It is called after
 // the connection is closed. Either nothing was written, or the upstream had closed the connection
@@ -132,5 +135,5 @@ func (s *socket) unread() bool { return s.after.known && s.after.unacked == s.pl
 func (s *socket) untouched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.plain.wrote.Load() == 0 || s.ended && s.after.reset && s.unread()
+	return s.unwritten() || s.ended && s.after.reset && s.unread()
 }
