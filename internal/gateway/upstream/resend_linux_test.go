@@ -131,11 +131,12 @@ type noticing struct {
 }
 
 func (n noticing) Close() error {
+	err := n.acting.Close()
 	select {
 	case n.closed <- struct{}{}:
 	default:
 	}
-	return n.acting.Close()
+	return err
 }
 
 // TestClosedMeanwhile checks that a request is sent on another connection if the upstream closes
