@@ -136,7 +136,7 @@ func (x *tokenCall) outlives(cause error) bool {
 	return x.g.gone.Add(1) <= mostGone
 }
 
-// over ends the time in which the request may outlive its client.
+// over is called when the request is over. It can no longer outlive its client.
 func (x *tokenCall) over() {
 	if x.lasts.Swap(-1) == 1 {
 		x.g.gone.Add(-1)
@@ -168,8 +168,8 @@ func isPage(h http.Header) bool {
 	return media == "text/html"
 }
 
-// got counts a request with an answer of the upstream, before the answer is written. The header of
-// the answer is set. body is nil if it is not read, or unreadable.
+// got counts a request with an answer, before the answer is written. The header of the answer is set.
+// body is nil if it is unreadable.
 func (x *tokenCall) got(ctx context.Context, status int, body []byte) {
 	x.result.Status = status
 	if success(status) {

@@ -38,8 +38,7 @@ func (a *answer) WriteHeader(status int) {
 			a.header = maps.Clone(a.Header())
 			return
 		}
-		a.x.settle(a.ctx, nil)
-		a.x.letGo(a.ctx)
+		a.x.got(a.ctx, status, nil)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -56,9 +55,7 @@ func (a *answer) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if !success(a.status) && a.x.result.refusal == "" {
-		said := a.x.g.reader.Read(b)
-		a.x.refused(&said)
-		a.x.letGo(a.ctx)
+		a.x.got(a.ctx, a.status, b)
 	}
 	return a.ResponseWriter.Write(b)
 }
@@ -102,8 +99,7 @@ func (a *answer) release(body []byte) error {
 	maps.DeleteFunc(trailer, func(name string, _ []string) bool { return a.header[name] != nil })
 	clear(header)
 	maps.Copy(header, a.header)
-	a.x.settle(a.ctx, body)
-	a.x.letGo(a.ctx)
+	a.x.got(a.ctx, a.status, body)
 	a.ResponseWriter.WriteHeader(a.status)
 	maps.Copy(header, trailer)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())
