@@ -32,7 +32,7 @@ type Options struct {
 	Answered func(context.Context, Answer)
 	// Logger gets one line per request and one per internal error. Nil: nothing is logged.
 	Logger *slog.Logger
-	// Addresses determines the addresses of clients. Nil: they are those of the peers.
+	// Addresses determines the addresses of clients. Nil: the peers are the clients.
 	Addresses *Addresses
 	// LimitedCode returns the OAuth error code of a 429. Nil: [oautherr.TemporarilyUnavailable].
 	LimitedCode func() oautherr.Code

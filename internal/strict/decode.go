@@ -33,12 +33,12 @@ type Lister interface {
 	SetList(texts []string) error
 }
 
-// Decode writes v into a struct, given by its address. Fields that v lacks keep their values, and
-// so do fields that are null in JSON or have readonly in their schema tag. Absent fields of a [Defaulter] get its defaults. Pointers get
-// new values. A null in a map counts as an object without fields. An interface gets any value: nil,
-// bool, int64, float64, string, []any or map[string]any. A [*Value] gets the value itself, null
-// included. Unless origins is nil, Decode records in it, by path, the position of each value in a
-// file. It stops after more than [fielderr.Most] errors.
+// Decode writes v into a struct, given by its address. Fields that are absent in v, are null in JSON or
+// have readonly in their schema tag keep their values. Absent fields of a [Defaulter] get its
+// defaults. Pointers get new values. A null in a map counts as an object without fields. An interface
+// gets any value: nil, bool, int64, float64, string, []any or map[string]any. A [*Value] gets the
+// value itself, null included. Unless origins is nil, Decode records in it, by path, the position of
+// each value in a file. It stops after more than [fielderr.Most] errors.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
 	d.value(v, reflect.ValueOf(into).Elem(), "")

@@ -94,7 +94,8 @@ func changeClient(ctx context.Context, c *connect.Commands, api *adminclient.Cli
 // pageSize is the number of items read at once.
 const pageSize = "1000"
 
-// absent are the refusals that name what is missing. Any other one is of a missing client or user.
+// absent are the refusals for a missing part of a client or user. Any other one with status 404 means
+// that the client or user is missing.
 var absent = []error{registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent}
 
 // explain turns an error about a client or a user into a message for the terminal. kind is client or

@@ -46,7 +46,7 @@ func (f *accountFlags) quiet() {
 // Uses says that the commands of a group use the server of these flags, for their completions.
 func (c *Commands) Uses(group *cobra.Command, l *API) { c.places[group] = l }
 
-// Finder returns what can follow the text typed so far.
+// Finder returns the completions of the text typed so far.
 type Finder = func(ctx context.Context, api *adminclient.Client, args []string, typed string) ([]string, error)
 
 // Complete completes with what find reads from the store or server that the command itself would
@@ -118,7 +118,7 @@ func Registered(ctx context.Context, api *adminclient.Client, _ []string, typed 
 	return ids, err
 }
 
-// ofUser finds a field of what the user in the first argument has, besides other values.
+// ofUser finds a field of the items in a list of the user in the first argument, and adds other values.
 func ofUser(list, field string, others ...string) Finder {
 	return func(ctx context.Context, api *adminclient.Client, args []string, _ string) ([]string, error) {
 		if len(args) == 0 {

@@ -15,12 +15,12 @@ import (
 type subject struct {
 	path string
 	none string // the error if it does not exist; empty for the server's
-	// What is said when it was set, when it was removed, and, before the names, when fields of it were:
-	// sentences without their full stop.
+	// Messages after it was set, after it was removed, and, before their names, after some of its fields
+	// were removed: sentences without the full stop.
 	set, unset, unsetFields string
 }
 
-// subjectFlags select the subject, besides the argument CLIENT.
+// subjectFlags select the subject together with the argument CLIENT.
 type subjectFlags struct {
 	tier, user string
 	candidate  bool

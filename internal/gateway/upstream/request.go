@@ -22,7 +22,7 @@ type Request struct {
 	Outlives func(cause error) bool
 }
 
-// errTarget is the error of a request whose request line could be read as another one.
+// errTarget is the error of a request that the upstream could read as a request for another target.
 var errTarget = errors.New("upstream: the request target has a space or a control character")
 
 func (r *Request) malformed() bool {

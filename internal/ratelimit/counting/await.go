@@ -111,7 +111,7 @@ func (s *shard) unread(h *slab.Hot, slots []ratelimit.Slot, ahead int64) bool {
 }
 
 // firstRead requests the first reads of the keys. It returns a channel that is closed after one of
-// them, or nil if there is none to wait for.
+// them, or nil if the request need not wait.
 func (q *request) firstRead(ms int64, ahead *[3]int64) (read chan struct{}) {
 	defer q.unlock()
 	if !q.lock() {
